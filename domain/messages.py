@@ -1,0 +1,133 @@
+"""What clusters and VPCs say to each other, and what they tell about themselves.
+
+The membership protocol: a cluster sends `join` by signal-with-start and is answered by the signal `answered`; it sends
+`leave` and is answered the same way. Both are idempotent by cluster; `token` grows with every life of a cluster, so a
+late duplicate of an earlier life does nothing.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+
+from domain.errors import Failure
+from domain.networks import Network, Zone
+from domain.shoots import ShootKey
+from domain.specs import Cidr, Frozen, Provider, VpcSpec
+
+__all__ = [
+    "Answer", "ClusterPhase", "ClusterView", "FreeSpace", "Grant", "Join", "Leave", "MemberView", "VpcPhase", "VpcView",
+]  # fmt: skip
+
+
+class Join(Frozen):
+    """A cluster asks for a block. `vpc` is the VPC to make if there is none; `explicit` names what the user fixed."""
+
+    cluster: str
+    token: int
+    vpc: VpcSpec
+    block: Cidr | None = None
+    # Whether the user gave these; what was not given takes whatever the VPC has.
+    fixed_cidr: bool = False
+    fixed_prefix: bool = False
+
+
+class Leave(Frozen):
+    """A cluster gives its block back: its shoot is really gone."""
+
+    cluster: str
+    token: int
+
+
+class Grant(Frozen):
+    """A block in a network that is ready."""
+
+    block: Cidr
+    network: Network
+    cidrs: tuple[Cidr, ...]
+
+
+class Answer(Frozen):
+    """A VPC's answer: exactly one of granted, refused or left."""
+
+    token: int
+    grant: Grant | None = None
+    refused: Failure | None = None
+    left: bool = False
+
+
+class ClusterPhase(StrEnum):
+    """Where a cluster is in its life."""
+
+    JOINING = "joining"
+    CREATING = "creating"
+    VERIFYING = "verifying"
+    READY = "ready"
+    HELD = "held"
+    DELETING = "deleting"
+    DELETED = "deleted"
+    FAILED = "failed"
+
+
+class VpcPhase(StrEnum):
+    """Where a VPC is in its life."""
+
+    CREATING = "creating"
+    READY = "ready"
+    DELETING = "deleting"
+    BLOCKED = "blocked"
+    LOST = "lost"
+    GONE = "gone"
+
+
+class ClusterView(Frozen):
+    """A cluster as it is shown: the query `describe`, the workflow's result, and `--output json`."""
+
+    name: str
+    tenant: str
+    provider: Provider | None
+    region: str | None
+    vpc: str | None
+    phase: ClusterPhase
+    shoot: ShootKey | None = None
+    block: Cidr | None = None
+    nodes: Cidr | None = None
+    infra: Cidr | None = None
+    zones: tuple[Zone, ...] = ()
+    workflow_id: str
+    failure: Failure | None = None
+
+
+class MemberView(Frozen):
+    """A member of a VPC, as it is shown."""
+
+    cluster: str
+    block: Cidr
+    since: datetime
+    workflow_id: str
+
+
+class FreeSpace(Frozen):
+    """How many more blocks fit, and the largest free range."""
+
+    blocks: int
+    largest: Cidr | None
+
+
+class VpcView(Frozen):
+    """A VPC as it is shown: the query `describe`, the workflow's result, and `--output json`."""
+
+    name: str
+    tenant: str
+    provider: Provider
+    region: str
+    cidrs: tuple[Cidr, ...]
+    cluster_prefix: int
+    phase: VpcPhase
+    network: Network | None
+    members: tuple[MemberView, ...]
+    free: FreeSpace
+    adopted: bool = False
+    retained: bool = False
+    failure: Failure | None = None
+    workflow_id: str

@@ -1,0 +1,62 @@
+"""Networks and their layout, as the steps of a workflow pass them to each other."""
+
+from __future__ import annotations
+
+from domain.specs import Cidr, Frozen, Provider
+
+__all__ = ["Blocker", "Layout", "Network", "NetworkOrder", "Zone"]
+
+
+class Zone(Frozen):
+    """A cluster's subnets in one zone; `public` and `internal` only where the provider has them (AWS)."""
+
+    name: str
+    workers: Cidr
+    public: Cidr | None = None
+    internal: Cidr | None = None
+
+
+class Layout(Frozen):
+    """How a cluster's block is cut. `nodes` and `infra` are its halves, or as the VPC says."""
+
+    block: Cidr
+    nodes: Cidr
+    infra: Cidr
+    zones: tuple[Zone, ...]
+
+
+class NetworkOrder(Frozen):
+    """The network that a VPC wants: all that an adapter needs to make it, find it again and remove it.
+
+    `incarnation` tells this life of the VPC from earlier ones of the same name: what an earlier one left is never
+    adopted by mistake. `credentials` names a CredentialsBinding of the garden; secrets never travel.
+    """
+
+    tenant: str
+    vpc: str
+    incarnation: str
+    provider: Provider
+    region: str
+    credentials: str
+    cidrs: tuple[Cidr, ...]
+
+
+class Network(Frozen):
+    """A network that exists. `id` is the provider's own; `parts` are what Trellis made with it, kind to id.
+
+    AWS parts: `internet-gateway`, `dhcp-options`, `nodes-security-group`.
+    """
+
+    id: str
+    parts: dict[str, str] = {}
+
+
+class Blocker(Frozen):
+    """Something that keeps a network from being deleted."""
+
+    kind: str
+    id: str
+    owner: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.id}" + (f" of {self.owner}" if self.owner else "")

@@ -1,0 +1,43 @@
+"""Shoots, as the steps of a workflow pass them to each other."""
+
+from __future__ import annotations
+
+from domain.networks import Layout, Network
+from domain.specs import ClusterSpec, Frozen
+
+__all__ = ["Reach", "ShootKey", "ShootOrder", "ShootPlan"]
+
+
+class ShootKey(Frozen):
+    """Where the shoot is in the garden. The namespace is the project's: `garden-<project>`."""
+
+    namespace: str
+    name: str
+
+
+class ShootPlan(Frozen):
+    """What the garden's CloudProfile made of a cluster's wishes: everything that the user left open is chosen."""
+
+    shoot: ShootKey
+    cloud_profile: str
+    zones: tuple[str, ...]
+    machine_type: str
+    machine_image: str
+    machine_image_version: str
+    kubernetes_version: str
+
+
+class ShootOrder(Frozen):
+    """A shoot to be made inside a network."""
+
+    spec: ClusterSpec
+    plan: ShootPlan
+    network: Network
+    layout: Layout
+
+
+class Reach(Frozen):
+    """What the connectivity step proved: the peers that answered, in both directions."""
+
+    peers: tuple[str, ...] = ()
+    note: str = ""
