@@ -16,7 +16,8 @@ from domain.shoots import ShootKey
 from domain.specs import Cidr, Frozen, Provider, VpcSpec
 
 __all__ = [
-    "Answer", "ClusterPhase", "ClusterView", "FreeSpace", "Grant", "Join", "Leave", "MemberView", "VpcPhase", "VpcView",
+    "Answer", "ClusterPhase", "ClusterView", "FreeSpace", "Grant", "Join", "Leave", "MemberView", "SpaceView",
+    "VpcPhase", "VpcView",
 ]  # fmt: skip
 
 
@@ -112,6 +113,15 @@ class FreeSpace(Frozen):
 
     blocks: int
     largest: Cidr | None
+
+
+class SpaceView(Frozen):
+    """A VPC's addresses: blocks by cluster, what others took, and what is free, in ascending order."""
+
+    cidrs: tuple[Cidr, ...]
+    blocks: dict[str, Cidr]
+    foreign: tuple[Cidr, ...]
+    free: tuple[Cidr, ...]
 
 
 class VpcView(Frozen):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from domain.specs import Cidr, Frozen, Provider
 
-__all__ = ["Blocker", "Layout", "Network", "NetworkOrder", "Zone"]
+__all__ = ["Blocker", "Layout", "Network", "NetworkOrder", "NetworkRecord", "NetworkSeen", "Zone"]
 
 
 class Zone(Frozen):
@@ -48,7 +50,24 @@ class Network(Frozen):
     """
 
     id: str
-    parts: dict[str, str] = {}
+    parts: dict[str, str] = Field(default_factory=dict)
+
+
+class NetworkRecord(Frozen):
+    """What a VPC wants, and what it has on record: None until the network was made.
+
+    A network on record that the cloud no longer has is lost; it is never made anew under its members.
+    """
+
+    order: NetworkOrder
+    network: Network | None
+
+
+class NetworkSeen(Frozen):
+    """A network as the cloud holds it, with the CIDRs of all subnets inside, whoever made them."""
+
+    network: Network
+    ranges: tuple[Cidr, ...] = ()
 
 
 class Blocker(Frozen):

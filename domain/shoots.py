@@ -5,7 +5,14 @@ from __future__ import annotations
 from domain.networks import Layout, Network
 from domain.specs import ClusterSpec, Frozen
 
-__all__ = ["Reach", "ShootKey", "ShootOrder", "ShootPlan"]
+__all__ = ["ClusterKey", "Reach", "ShootKey", "ShootOrder", "ShootPlan", "VerifyConnectivity"]
+
+
+class ClusterKey(Frozen):
+    """A cluster, by tenant and name. Its shoot's name follows from both (`domain.names.shoot_name`)."""
+
+    tenant: str
+    cluster: str
 
 
 class ShootKey(Frozen):
@@ -41,3 +48,12 @@ class Reach(Frozen):
 
     peers: tuple[str, ...] = ()
     note: str = ""
+
+
+class VerifyConnectivity(Frozen):
+    """Prove that a cluster and a sample of its VPC's other clusters reach each other, in both directions."""
+
+    tenant: str
+    cluster: str
+    vpc: str
+    sample: int = 2

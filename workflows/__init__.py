@@ -1,0 +1,1 @@
+"""What is decided: deterministic, one file per workflow."""
