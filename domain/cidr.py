@@ -51,9 +51,7 @@ def _parse_text(text: str) -> IPv4Network | IPv6Network:
             f"or {network} for one address"
         )
     if parsed.ip != parsed.network:
-        raise ValueError(
-            f"{shown} has host bits set: a /{network.prefixlen} here is {_candidates(parsed, network)}"
-        )
+        raise ValueError(f"{shown} has host bits set: a /{network.prefixlen} here is {_candidates(parsed, network)}")
     return network
 
 

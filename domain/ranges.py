@@ -106,22 +106,16 @@ def discouraged(*, vpc: tuple[IPv4Network, ...], pods: IPv4Network, services: IP
     )
 
 
-def _named(
-    vpc: tuple[IPv4Network, ...], pods: IPv4Network, services: IPv4Network
-) -> list[tuple[str, IPv4Network]]:
+def _named(vpc: tuple[IPv4Network, ...], pods: IPv4Network, services: IPv4Network) -> list[tuple[str, IPv4Network]]:
     return [*(("vpc_cidr", cidr) for cidr in vpc), ("pods", pods), ("services", services)]
 
 
-def _conflicts(
-    ranges: list[tuple[str, IPv4Network]], bans: tuple[Ban, ...]
-) -> list[tuple[str, IPv4Network, Reserved]]:
+def _conflicts(ranges: list[tuple[str, IPv4Network]], bans: tuple[Ban, ...]) -> list[tuple[str, IPv4Network, Reserved]]:
     return [
         (field, network, reserved)
         for field, network in ranges
         for reserved in RESERVED
-        if reserved.ban in bans
-        and isinstance(reserved.network, IPv4Network)
-        and network.overlaps(reserved.network)
+        if reserved.ban in bans and isinstance(reserved.network, IPv4Network) and network.overlaps(reserved.network)
     ]
 
 

@@ -128,9 +128,7 @@ def check_vpc_cidr(provider: Provider, cidr: IPv4Network) -> None:
     """Raises ValueError where the provider does not take `cidr` as a VPC's range."""
     rules = RULES[provider]
     if cidr.prefixlen not in rules.vpc:
-        raise ValueError(
-            f"vpc_cidr: {cidr} is not {_size_rule(provider, rules.vpc)}: {_resized(cidr, rules.vpc)}"
-        )
+        raise ValueError(f"vpc_cidr: {cidr} is not {_size_rule(provider, rules.vpc)}: {_resized(cidr, rules.vpc)}")
     for refused in rules.refused:
         if cidr.overlaps(refused):
             raise ValueError(
