@@ -84,7 +84,7 @@ def check_ranges(
     """
     ranges = _named(vpc, pods, services)
     problems = [
-        f"{field}: {network} overlaps {other} {of}: choose {field} outside {of}"
+        f"{field}: {network} overlaps {of} {other}: change one of the two"
         for index, (field, network) in enumerate(ranges)
         for of, other in ranges[:index]
         if field != of and network.overlaps(other)
@@ -120,4 +120,4 @@ def _conflicts(ranges: list[tuple[str, IPv4Network]], bans: tuple[Ban, ...]) -> 
 
 
 def _switch(reserved: Reserved) -> str:
-    return ", or allow it where the landscape does" if reserved.ban is Ban.LEGACY else ""
+    return ", or set legacy_ranges to false if the landscape allows it" if reserved.ban is Ban.LEGACY else ""

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from ipaddress import IPv4Network
+from itertools import pairwise
 
 __all__ = [
-    "RULES", "Provider", "Rules", "Sizes", "check_block_prefix", "check_vpc_cidr", "check_vpc_cidrs", "longest_block_prefix",
+    "MAX_ZONES", "RULES", "Provider", "Rules", "Sizes",
+    "check_block_prefix", "check_vpc_cidr", "check_vpc_cidrs", "longest_block_prefix",
 ]  # fmt: skip
 
+# Also what Kyma's infrastructure manager carves at most (hyperscaler/aws/zones.go).
 MAX_ZONES = 8
 
 
@@ -47,7 +50,7 @@ class Rules:
         reserved: Addresses of every subnet that the provider keeps for itself.
         max_cidrs: Ranges of one VPC before the quota must be raised; None: no limit that matters.
         zonal: Whether each zone has its own worker subnet; otherwise one subnet spans the zones.
-        infra_parts: Subnets that a zone takes out of the block's infra half (AWS: public and internal).
+        infra_parts: Subnets that a zone, or all zones together, takes out of the block's infra half.
         refused: Ranges that a VPC may not overlap on this provider.
         apart: Families of private ranges of which a VPC may use only one.
         source: Where the rules stand.
@@ -86,7 +89,7 @@ RULES: dict[Provider, Rules] = {
         reserved=5,
         max_cidrs=None,
         zonal=False,
-        infra_parts=1,
+        infra_parts=0,
         refused=_networks("168.63.129.16/32"),
         source="learn.microsoft.com/azure/virtual-network/virtual-networks-faq",
     ),
@@ -107,7 +110,7 @@ RULES: dict[Provider, Rules] = {
         reserved=4,  # the first and the last three
         max_cidrs=5,
         zonal=True,
-        infra_parts=1,
+        infra_parts=0,
         refused=_networks("100.64.0.0/10"),
         source="alibabacloud.com/help/en/vpc: vpc-and-vswitch, doc-detail/100380",
     ),
@@ -118,7 +121,7 @@ RULES: dict[Provider, Rules] = {
         reserved=4,
         max_cidrs=None,
         zonal=False,
-        infra_parts=1,
+        infra_parts=0,
         source="docs.openstack.org/api-ref/network/v2: subnets",
     ),
 }
@@ -128,7 +131,10 @@ def check_vpc_cidr(provider: Provider, cidr: IPv4Network) -> None:
     """Raises ValueError where the provider does not take `cidr` as a VPC's range."""
     rules = RULES[provider]
     if cidr.prefixlen not in rules.vpc:
-        raise ValueError(f"vpc_cidr: {cidr} is not {_size_rule(provider, rules.vpc)}: {_resized(cidr, rules.vpc)}")
+        raise ValueError(
+            f"vpc_cidr: {cidr} is not between /{rules.vpc.largest} and /{rules.vpc.smallest} as {provider} demands: "
+            f"{_resized(cidr, rules.vpc)}"
+        )
     for refused in rules.refused:
         if cidr.overlaps(refused):
             raise ValueError(
@@ -147,7 +153,7 @@ def check_vpc_cidrs(provider: Provider, cidrs: tuple[IPv4Network, ...]) -> None:
             "by default: use fewer and larger ranges"
         )
     ordered = sorted(cidrs)
-    for lower, upper in zip(ordered, ordered[1:], strict=False):
+    for lower, upper in pairwise(ordered):
         if lower.overlaps(upper):
             raise ValueError(f"vpc_cidr: {lower} and {upper} of one VPC overlap: leave one out")
     _check_apart(provider, cidrs)
@@ -172,7 +178,7 @@ def longest_block_prefix(provider: Provider, zones: int = 1) -> int:
     """
     rules = RULES[provider]
     zone_bits = (zones - 1).bit_length() if rules.zonal else 0
-    return rules.subnet.smallest - 1 - zone_bits - (rules.infra_parts - 1)
+    return rules.subnet.smallest - 1 - zone_bits - (rules.infra_parts > 1)
 
 
 def check_block_prefix(
@@ -181,7 +187,7 @@ def check_block_prefix(
     vpc_cidr: IPv4Network | None,
     *,
     zones: int = 1,
-    field: str = "cluster_prefix",
+    asked: str | None = None,
 ) -> None:
     """Checks the size of a cluster's block.
 
@@ -190,29 +196,26 @@ def check_block_prefix(
         prefix: The block's prefix length.
         vpc_cidr: The VPC's range that holds the block; None where it is not known yet.
         zones: How many zones share the block.
-        field: The user's field that an error names.
+        asked: The user's field and value, as an error names them; None: `cluster_prefix: /22`.
 
     Raises:
-        ValueError: the block is larger than the VPC, or so small that a subnet would be below the provider's minimum.
+        ValueError: the block is larger than the VPC, or a subnet of it would be outside the provider's sizes.
     """
     rules = RULES[provider]
+    asked = asked or f"cluster_prefix: /{prefix}"
     sizes = Sizes(max(rules.vpc.largest, rules.subnet.largest - 1), longest_block_prefix(provider, zones))
-    if prefix < sizes.largest:
-        raise ValueError(f"{field}: /{prefix} is too large a block for {provider}: use {sizes}")
-    if prefix > sizes.smallest:
-        raise ValueError(
-            f"{field}: /{prefix} is too small a block for {provider}: with {zones} zone{'s'[: zones - 1]} its subnets "
-            f"would be smaller than {provider}'s minimum /{rules.subnet.smallest}: use {sizes}"
-        )
     if vpc_cidr is not None and prefix < vpc_cidr.prefixlen:
         raise ValueError(
-            f"{field}: a /{prefix} block is larger than the VPC's range {vpc_cidr}: "
-            f"use /{vpc_cidr.prefixlen} or longer, or a larger VPC"
+            f"{asked} is larger than the VPC's range {vpc_cidr}: use /{vpc_cidr.prefixlen} to /{sizes.smallest}, "
+            "or a larger VPC"
         )
-
-
-def _size_rule(provider: Provider, sizes: Sizes) -> str:
-    return f"between /{sizes.largest} and /{sizes.smallest}, which {provider} demands of a VPC"
+    if prefix < sizes.largest:
+        raise ValueError(f"{asked} is too large a block for {provider}: use {sizes}")
+    if prefix > sizes.smallest:
+        raise ValueError(
+            f"{asked} is too small a block for {provider}: in {zones} zone(s) its subnets would be smaller than "
+            f"the provider minimum /{rules.subnet.smallest}: use {sizes}"
+        )
 
 
 def _resized(cidr: IPv4Network, sizes: Sizes) -> str:

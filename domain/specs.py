@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from domain.cidr import parse_cidr
 from domain.names import check_name, own_vpc
 from domain.ranges import check_ranges
-from domain.rules import Provider, check_block_prefix, check_vpc_cidr
+from domain.rules import MAX_ZONES, Provider, check_block_prefix, check_vpc_cidrs
 
 __all__ = ["Cidr", "ClusterSpec", "Frozen", "Name", "OnFailure", "Provider", "VpcSpec"]
 
@@ -56,8 +56,8 @@ class VpcSpec(Frozen):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
+        check_vpc_cidrs(self.provider, self.cidrs)
         for cidr in self.cidrs:
-            check_vpc_cidr(self.provider, cidr)
             check_block_prefix(self.provider, self.cluster_prefix, cidr)
         return self
 
@@ -79,9 +79,11 @@ class ClusterSpec(Frozen):
     # Exactly this block; None: the next free one.
     block: Cidr | None = None
     # None given: the region's first zone. AWS allows 200 subnets a VPC by default, and a zone takes three.
-    zones: tuple[Annotated[str, Field(min_length=1, max_length=64)], ...] = ()
+    zones: Annotated[tuple[Annotated[str, Field(min_length=1, max_length=64)], ...], Field(max_length=MAX_ZONES)] = ()
     pods: Cidr = DEFAULT_PODS
     services: Cidr = DEFAULT_SERVICES
+    # Keep clear of ranges that only older Gardener landscapes and Kyma's broker reserve.
+    legacy_ranges: bool = True
     machine_type: str | None = None
     kubernetes_version: str | None = None
     nodes_min: Annotated[int, Field(ge=1, le=500)] = 1
@@ -95,16 +97,20 @@ class ClusterSpec(Frozen):
         if self.nodes_min > self.nodes_max:
             raise ValueError(f"nodes_min {self.nodes_min} is more than nodes_max {self.nodes_max}")
         vpc = self.vpc_spec()  # checks the VPC's own numbers
+        zones = max(1, len(self.zones))
         if self.block is not None:
-            self._check_block(self.block, vpc)
-        check_ranges(vpc=vpc.cidrs, pods=self.pods, services=self.services)
+            self._check_block(self.block, vpc, zones)
+        else:
+            check_block_prefix(self.provider, vpc.cluster_prefix, None, zones=zones)
+        check_ranges(vpc=vpc.cidrs, pods=self.pods, services=self.services, legacy=self.legacy_ranges)
         return self
 
-    def _check_block(self, block: IPv4Network, vpc: VpcSpec) -> None:
+    def _check_block(self, block: IPv4Network, vpc: VpcSpec, zones: int) -> None:
         # Only where the request itself fixes the VPC; a VPC that exists may have other ranges, and checks itself.
-        if self.vpc_cidr is not None and not block.subnet_of(self.vpc_cidr):
-            raise ValueError(f"block: {block} is not inside the VPC's range {self.vpc_cidr}")
-        check_block_prefix(self.provider, block.prefixlen, vpc.cidrs[0] if self.vpc_cidr else None)
+        vpc_cidr = vpc.cidrs[0] if self.vpc is None or self.vpc_cidr is not None else None
+        check_block_prefix(self.provider, block.prefixlen, vpc_cidr, zones=zones, asked=f"block: {block}")
+        if vpc_cidr is not None and not block.subnet_of(vpc_cidr):
+            raise ValueError(f"block: {block} is outside the VPC's range {vpc_cidr}: choose a part of {vpc_cidr}")
 
     @property
     def vpc_name(self) -> str:
@@ -120,5 +126,5 @@ class ClusterSpec(Frozen):
             region=self.region,
             credentials=self.credentials or self.provider.value,
             cidrs=(self.vpc_cidr or DEFAULT_VPC_CIDR,),
-            cluster_prefix=self.cluster_prefix or DEFAULT_CLUSTER_PREFIX,
+            cluster_prefix=DEFAULT_CLUSTER_PREFIX if self.cluster_prefix is None else self.cluster_prefix,
         )
