@@ -6,7 +6,7 @@ from pydantic import Field
 
 from domain.specs import Cidr, Frozen, Provider
 
-__all__ = ["Blocker", "Layout", "Network", "NetworkOrder", "NetworkRecord", "NetworkSeen", "Zone"]
+__all__ = ["Blocker", "Layout", "Network", "NetworkOrder", "NetworkRecord", "NetworkSeen", "Owned", "Zone"]
 
 
 class Zone(Frozen):
@@ -46,10 +46,14 @@ class NetworkOrder(Frozen):
 class Network(Frozen):
     """A network that exists. `id` is the provider's own; `parts` are what Trellis made with it, kind to id.
 
+    `account` is the provider's account, subscription or project that holds it: what is not found in another one is
+    not taken for deleted.
+
     AWS parts: `internet-gateway`, `dhcp-options`, `nodes-security-group`.
     """
 
     id: str
+    account: str = ""
     parts: dict[str, str] = Field(default_factory=dict)
 
 
@@ -71,11 +75,23 @@ class NetworkSeen(Frozen):
 
 
 class Blocker(Frozen):
-    """Something that keeps a network from being deleted."""
+    """Something that keeps a network from being deleted. `name` is what a person calls it, `owner` whose it seems."""
 
     kind: str
     id: str
+    name: str = ""
     owner: str = ""
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.id}" + (f" of {self.owner}" if self.owner else "")
+        name = f" ({self.name})" if self.name else ""
+        return f"{self.kind} {self.id}{name}" + (f" of {self.owner}" if self.owner else "")
+
+
+class Owned(Frozen):
+    """A cloud resource that carries the tags of a Trellis installation, and which network they name."""
+
+    kind: str
+    id: str
+    tenant: str
+    vpc: str
+    incarnation: str
