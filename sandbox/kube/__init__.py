@@ -3,16 +3,15 @@
 `Store` keeps objects, `Resource` describes a kind, `kube_app` serves them over HTTP.
 """
 
-from sandbox.kube.api import Action, ProxyTarget, kube_app
-from sandbox.kube.core import CORE, NAMESPACES, record_event
+from sandbox.kube.api import Action, ProxyTarget, bearer_token, kube_app
+from sandbox.kube.core import CORE, ensure_namespace, record_event
 from sandbox.kube.errors import Denied, denied
-from sandbox.kube.resources import AGE, Admission, Column, Object, Resource
+from sandbox.kube.resources import AGE, Admission, Column, Object, Resource, lookup
 from sandbox.kube.store import Event, Store
 
 __all__ = [
     "AGE",
     "CORE",
-    "NAMESPACES",
     "Action",
     "Admission",
     "Column",
@@ -22,7 +21,10 @@ __all__ = [
     "ProxyTarget",
     "Resource",
     "Store",
+    "bearer_token",
     "denied",
+    "ensure_namespace",
     "kube_app",
+    "lookup",
     "record_event",
 ]

@@ -26,13 +26,13 @@ class Denied(Exception):  # noqa: N818 - it reads `raise Denied("Forbidden", ...
     """A refused request.
 
     Attributes:
-        reason: The machine-readable reason, as in `metav1.StatusReason` (`Invalid`, `Forbidden`, `Conflict` ...).
+        reason: The machine-readable reason, a `metav1.StatusReason` (`Invalid`, `Forbidden`, `Conflict` ...).
         message: What a person reads after "Error from server".
         code: The HTTP status.
         details: The `details` of the Status: `name`, `group`, `kind`, `causes` and so on.
     """
 
-    def __init__(self, reason: str, message: str, code: int = 422, *, details: dict[str, Any] | None = None):
+    def __init__(self, reason: str, message: str, code: int = 422, *, details: dict[str, Any] | None = None) -> None:
         super().__init__(message)
         self.reason = reason
         self.message = message
@@ -58,3 +58,9 @@ class Denied(Exception):  # noqa: N818 - it reads `raise Denied("Forbidden", ...
 def denied(code: int, message: str, **details: Any) -> Denied:
     """A refusal with the reason that belongs to an HTTP status."""
     return Denied(_REASONS.get(code, "Unknown"), message, code, details=details)
+
+
+def details_of(resource: str, name: str) -> dict[str, Any]:
+    """The `details` of a Status about an object; `resource` is `plural.group`."""
+    plural, _, group = resource.partition(".")
+    return {"name": name, "kind": plural} | ({"group": group} if group else {})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -51,8 +53,7 @@ class Column:
 
     Attributes:
         name: The heading.
-        source: A JSONPath (`.status.phase`, `.spec.items[0].name`, `.status.conditions[?(@.type=="Ready")].status`)
-            or a function of the object.
+        source: A path as in `lookup`, or a function of the object.
         type: OpenAPI type; values of a "date" column are printed as an age.
         priority: Columns above 0 appear with `-o wide` only.
     """
@@ -80,8 +81,11 @@ class Resource:
         columns: Columns of `kubectl get` after the name.
         admit: Called for every change before it is stored.
         status: Whether there is a `status` subresource. If so, only it changes `.status`.
-        subresources: POST handlers by name, such as `adminkubeconfig`: given the request and the object, the answer's body.
-        fields: Paths beside metadata.name and metadata.namespace that a field selector may name (`spec.nodeName`).
+        subresources: POST handlers by name, such as `adminkubeconfig`: given the request and the object, the
+            answer's body.
+        fields: Paths beside metadata.name and metadata.namespace that a field selector may name, such as
+            `spec.nodeName`.
+        categories: Groups of kinds for kubectl, such as `all`.
         answer: For kinds that are asked, not kept (SelfSubjectAccessReview): given the request and the posted
             object, the answer. Such a kind has the verb `create` alone.
     """
@@ -109,3 +113,42 @@ class Resource:
     def api_version(self) -> str:
         """The `apiVersion` of its objects."""
         return f"{self.group}/{self.version}" if self.group else self.version
+
+
+def lookup(obj: Object, path: str) -> Any:
+    r"""What a path leads to, or None: `.spec.items[0].name`, `status.conditions[?(@.type=="Ready")].status`.
+
+    A dot within a key is written `\.`.
+    """
+    value: Any = obj
+    for name, index, key, wanted in _steps(path):
+        if name:
+            value = value.get(name) if isinstance(value, dict) else None
+        elif not isinstance(value, list):
+            return None
+        elif index:
+            value = value[int(index)] if int(index) < len(value) else None
+        else:
+            value = next((item for item in value if isinstance(item, dict) and item.get(key) == wanted), None)
+    return value
+
+
+_STEP = re.compile(
+    r"""\.?(?P<name>(?:\\.|[^.\[\]\\])+)
+    | \[(?P<index>\d+)\]
+    | \[\?\(@\.(?P<key>\w+)\s*==\s*["'](?P<wanted>[^"']*)["']\)\]""",
+    re.VERBOSE,
+)
+
+
+@functools.cache
+def _steps(path: str) -> list[tuple[str, str, str, str]]:
+    steps, end = [], 0
+    while end < len(path):
+        found = _STEP.match(path, end)
+        if not found:
+            raise ValueError(f"{path!r} is no path that can be followed: see {path[end:]!r}")
+        name, index, key, wanted = (group or "" for group in found.groups())
+        steps.append((name.replace("\\.", "."), index, key, wanted))
+        end = found.end()
+    return steps
