@@ -159,10 +159,8 @@ class Store:
         obj = clone(obj)
         old = self._existing(server, resource, *_place(obj))
         meta, old_meta = obj["metadata"], old["metadata"]
-        if (
-            expected not in (None, "", old_meta["resourceVersion"])
-            or meta.get("uid", old_meta["uid"]) != old_meta["uid"]
-        ):
+        uid, version = old_meta["uid"], old_meta["resourceVersion"]
+        if meta.get("uid", uid) != uid or expected not in (None, "", version):
             raise denied(
                 409,
                 f'Operation cannot be fulfilled on {resource} "{meta["name"]}": the object has been modified; '
