@@ -1,0 +1,1 @@
+"""CloudProfiles as data: one YAML file per provider."""

@@ -1,0 +1,99 @@
+"""The virtual machines of a shoot's worker pools."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from sandbox.garden.providers import CloudError, Machine, Order, Record
+from sandbox.garden.providers.aws.inventory import machines_of, specification, tag_of
+from sandbox.garden.providers.aws.removal import gone_is_fine
+from sandbox.garden.providers.aws.session import Session
+
+_POOL_TAG = "worker.gardener.cloud/pool"
+
+
+def reconcile_machines(session: Session, order: Order, record: Record) -> None:
+    """Starts what is missing of each pool and zone, stops what is too much."""
+    ec2: Any = session.ec2
+    running = machines_of(session, order.technical_id) if record.get("hadMachines") else []
+    record["hadMachines"] = True
+    record.save()
+    kept = []
+    for worker, zone, count in _shares(order):
+        present = [
+            each
+            for each in running
+            if tag_of(each, _POOL_TAG) == worker["name"] and each["Placement"]["AvailabilityZone"] == zone
+        ]
+        kept += present[:count]
+        if count > len(present):
+            kept += _start(ec2, order, record, worker, zone, count - len(present))
+    surplus = {each["InstanceId"] for each in running} - {each["InstanceId"] for each in kept}
+    if surplus:
+        ec2.terminate_instances(InstanceIds=sorted(surplus))
+    record.machines = [_machine(session, each) for each in kept]
+
+
+def delete_machines(session: Session, order: Order, record: Record) -> None:
+    """Terminates all of them."""
+    if record.get("hadMachines"):
+        ids = [each["InstanceId"] for each in machines_of(session, order.technical_id)]
+        if ids:
+            gone_is_fine(lambda: session.ec2.terminate_instances(InstanceIds=ids))
+            session.ec2.get_waiter("instance_terminated").wait(
+                InstanceIds=ids, WaiterConfig={"Delay": 1, "MaxAttempts": 180}
+            )
+    record.machines = []
+
+
+def _shares(order: Order) -> Iterator[tuple[Any, str, int]]:
+    """How many machines of a pool go into which zone: its minimum, spread over its zones, the first ones first."""
+    for worker in order.workers:
+        zones = worker["zones"]
+        for index, zone in enumerate(zones):
+            yield worker, zone, (worker["minimum"] + len(zones) - 1 - index) // len(zones)
+
+
+def _start(ec2: Any, order: Order, record: Record, worker: Any, zone: str, count: int) -> list[Any]:
+    tid = order.technical_id
+    started = ec2.run_instances(
+        ImageId=_image(order, worker["machine"]),
+        InstanceType=worker["machine"]["type"],
+        MinCount=count,
+        MaxCount=count,
+        SubnetId=record["subnets"][zone],
+        SecurityGroupIds=[record["securityGroup"]],
+        KeyName=f"{tid}-ssh-publickey",
+        IamInstanceProfile={"Name": f"{tid}-nodes"},
+        TagSpecifications=specification("instance", tid, worker["name"], {_POOL_TAG: worker["name"]}),
+    )["Instances"]
+    for each in started:
+        each.setdefault("Tags", specification("instance", tid, worker["name"], {_POOL_TAG: worker["name"]})[0]["Tags"])
+    return list(started)
+
+
+def _image(order: Order, machine: Any) -> str:
+    wanted = machine["image"]
+    architecture = machine.get("architecture", "amd64")
+    for image in order.offers["providerConfig"]["machineImages"]:
+        for version in image["versions"]:
+            if (image["name"], version["version"]) != (wanted["name"], wanted["version"]):
+                continue
+            for region in version["regions"]:
+                if region["name"] == order.region and region.get("architecture", "amd64") == architecture:
+                    return str(region["ami"])
+    text = f"could not find an AMI for region {order.region} and machine image {wanted['name']}/{wanted['version']}"
+    raise CloudError(text, ("ERR_CONFIGURATION_PROBLEM",))
+
+
+def _machine(session: Session, instance: Any) -> Machine:
+    address, zone = instance["PrivateIpAddress"], instance["Placement"]["AvailabilityZone"]
+    return Machine(
+        name=f"ip-{address.replace('.', '-')}.{session.region}.compute.internal",
+        pool=tag_of(instance, _POOL_TAG),
+        zone=zone,
+        address=address,
+        provider_id=f"aws:///{zone}/{instance['InstanceId']}",
+        type=instance["InstanceType"],
+    )
