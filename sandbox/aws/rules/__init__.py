@@ -1,0 +1,21 @@
+"""The rules of EC2 that moto lacks: importing this package fills the table `calls.RULES`.
+
+| module | actions |
+|---|---|
+| vpcs | CreateVpc, DeleteVpc, AssociateVpcCidrBlock, DisassociateVpcCidrBlock |
+| subnets | CreateSubnet, DeleteSubnet |
+| gateways | CreateInternetGateway, AttachInternetGateway, DetachInternetGateway |
+| nat | CreateNatGateway, DeleteNatGateway, DescribeNatGateways |
+| addresses | AllocateAddress, ReleaseAddress, DisassociateAddress, DeleteNetworkInterface |
+| routes | CreateRouteTable, CreateRoute, ReplaceRoute, DeleteRouteTable |
+| groups | CreateSecurityGroup, DeleteSecurityGroup, Authorize..., Revoke... |
+| peerings | Create-, Accept-, Reject-, Delete-, DescribeVpcPeeringConnection(s) |
+| dhcp | CreateDhcpOptions, AssociateDhcpOptions, DeleteDhcpOptions |
+| tags | CreateTags |
+
+What holds for every action (DryRun, filters, ids, tags, client tokens) is in `guard`, `lookups`, `tagging` and `world`.
+"""
+
+from . import addresses, dhcp, gateways, groups, nat, peerings, routes, subnets, tags, vpcs
+
+__all__ = ["addresses", "dhcp", "gateways", "groups", "nat", "peerings", "routes", "subnets", "tags", "vpcs"]

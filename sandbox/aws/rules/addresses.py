@@ -1,0 +1,53 @@
+"""Elastic IP addresses and network interfaces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moto.core.responses import ActionResult
+
+from ..calls import Call, refuse, rule
+from ..limits import enforce
+
+
+@rule("AllocateAddress")
+def allocate_address(call: Call) -> ActionResult:
+    """A Region holds only so many. docs.aws.amazon.com/AWSEC2/latest/UserGuide/elastic-ip-addresses-eip.html."""
+    enforce(call, "elastic_ips", len(call.cloud.addresses))
+    return call.proceed()
+
+
+@rule("ReleaseAddress")
+def release_address(call: Call) -> ActionResult:
+    """Not while it is associated: "If the Elastic IP address is already associated, ... you must disassociate it first"."""
+    address = _address(call)
+    if address.association_id:
+        refuse("InvalidIPAddress.InUse", f"Address {address.public_ip} is in use.")
+    return call.proceed()
+
+
+@rule("DisassociateAddress")
+def disassociate_address(call: Call) -> ActionResult:
+    """The address of a NAT gateway belongs to the gateway. docs.aws.amazon.com/vpc/latest/userguide/nat-gateway-basics.html."""
+    if association := call.get("AssociationId"):
+        address = call.cloud.address_by_association([association])[0]
+        if address.eni and address.eni.requester_managed:
+            refuse("AuthFailure", "You do not have permission to access the specified resource.")
+    return call.proceed()
+
+
+@rule("DeleteNetworkInterface")
+def delete_network_interface(call: Call) -> ActionResult:
+    """Only an interface that nothing uses can be deleted. docs.aws.amazon.com/AWSEC2/latest/UserGuide/using-eni.html."""
+    eni = call.cloud.get_network_interface(call.get("NetworkInterfaceId"))
+    if eni.requester_managed or eni.attachment_id:
+        refuse("InvalidNetworkInterface.InUse", f"Network interface '{eni.id}' is currently in use.")
+    return call.proceed()
+
+
+def _address(call: Call) -> Any:
+    if allocation := call.get("AllocationId"):
+        return call.cloud.address_by_allocation([allocation])[0]
+    if ip := call.get("PublicIp"):
+        return call.cloud.address_by_ip([ip])[0]
+    refuse("MissingParameter", "Either public IP or allocation id must be specified")

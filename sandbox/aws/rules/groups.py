@@ -1,0 +1,64 @@
+"""Security groups."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import Any
+
+from moto.core.responses import ActionResult
+
+from ..calls import Call, refuse, rule
+from ..cidrs import checked
+from ..limits import enforce
+
+
+@rule("CreateSecurityGroup")
+def create_security_group(call: Call) -> ActionResult:
+    """A Region holds only so many, and the VPC must exist. docs.aws.amazon.com/vpc/latest/userguide/amazon-vpc-limits.html."""
+    if vpc_id := call.get("VpcId"):
+        call.cloud.get_vpc(vpc_id)
+    enforce(call, "security_groups", sum(map(len, call.cloud.groups.values())))
+    return call.proceed()
+
+
+@rule("DeleteSecurityGroup")
+def delete_security_group(call: Call) -> ActionResult:
+    """Not the default one, not while an interface or another group's rule names it.
+
+    docs.aws.amazon.com/vpc/latest/userguide/deleting-security-groups.html.
+    """
+    group = call.cloud.get_security_group_from_id(call.get("GroupId")) if call.get("GroupId") else None
+    if group is None:
+        return call.proceed()
+    if group.name == "default":
+        refuse("CannotDelete", f'the specified group: "{group.id}" name: "default" cannot be deleted by a user')
+    used = any(group in eni.group_set for eni in call.cloud.enis.values())
+    if used or any(_names(other, group.id) for other in _others(call.cloud, group)):
+        refuse("DependencyViolation", f"resource {group.id} has a dependent object")
+    return call.proceed()
+
+
+def _others(cloud: Any, group: Any) -> Any:
+    return (other for other in chain(*(groups.values() for groups in cloud.groups.values())) if other is not group)
+
+
+def _names(group: Any, group_id: str) -> bool:
+    return any(
+        entry.source_group.get("GroupId") == group_id for entry in chain(group.ingress_rules, group.egress_rules)
+    )
+
+
+@rule(
+    "AuthorizeSecurityGroupIngress",
+    "AuthorizeSecurityGroupEgress",
+    "RevokeSecurityGroupIngress",
+    "RevokeSecurityGroupEgress",
+)
+def change_rules(call: Call) -> ActionResult:
+    """Host bits in a rule's range. docs.aws.amazon.com/AWSEC2/latest/APIReference/API_IpRange.html."""
+    if call.get("CidrIp"):
+        call.parameters["CidrIp"] = checked(call, call.get("CidrIp"))
+    for permission in call.get("IpPermissions", []):
+        for entry in permission.get("IpRanges") or []:
+            entry["CidrIp"] = checked(call, entry["CidrIp"])
+    return call.proceed()

@@ -1,0 +1,89 @@
+"""Route tables and routes. docs.aws.amazon.com/vpc/latest/userguide/VPC_Route_Tables.html."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moto.core.responses import ActionResult
+
+from ..calls import Call, refuse, rule, violated
+from ..cidrs import tidy
+from ..limits import enforce
+
+__all__ = ["state_of"]
+
+
+@rule("CreateRouteTable")
+def create_route_table(call: Call) -> ActionResult:
+    """A VPC holds only so many, the main one included. docs.aws.amazon.com/vpc/latest/userguide/amazon-vpc-limits.html."""
+    vpc = call.cloud.get_vpc(call.get("VpcId"))
+    enforce(call, "route_tables_per_vpc", sum(table.vpc_id == vpc.id for table in call.cloud.route_tables.values()))
+    return call.proceed()
+
+
+@rule("DeleteRouteTable")
+def delete_route_table(call: Call) -> ActionResult:
+    """The main one stays with its VPC."""
+    table = call.cloud.get_route_table(call.get("RouteTableId"))
+    if table.main_association_id:
+        violated("routeTable", table.id)
+    return call.proceed()
+
+
+@rule("CreateRoute")
+def create_route(call: Call) -> ActionResult:
+    """A table holds only so many routes; the target must exist and belong to the same VPC."""
+    table = call.cloud.get_route_table(call.get("RouteTableId"))
+    tidy(call, "DestinationCidrBlock")
+    enforce(call, "routes_per_route_table", sum(not route.local for route in table.routes))
+    _check_target(call, table)
+    return call.proceed()
+
+
+@rule("ReplaceRoute")
+def replace_route(call: Call) -> ActionResult:
+    """As for a new route."""
+    table = call.cloud.get_route_table(call.get("RouteTableId"))
+    tidy(call, "DestinationCidrBlock")
+    _check_target(call, table)
+    return call.proceed()
+
+
+def _check_target(call: Call, table: Any) -> None:
+    cloud = call.cloud
+    gateway_id = call.get("GatewayId") or ""
+    if gateway_id.startswith("igw-"):
+        gateway = cloud.internet_gateways.get(gateway_id)
+        if gateway is None:
+            refuse("InvalidGatewayID.NotFound", f"The gateway ID '{gateway_id}' does not exist")
+        _check_home(table, "network gateway", gateway_id, {gateway.vpc.id} if gateway.vpc else set())
+    if nat_id := call.get("NatGatewayId"):
+        nat = cloud.nat_gateways.get(nat_id)
+        if nat is None or nat.state in ("deleted", "failed"):
+            refuse("InvalidNatGatewayID.NotFound", f"The natGateway ID '{nat_id}' does not exist")
+        _check_home(table, "NAT gateway", nat_id, {nat.vpc_id})
+    if pcx_id := call.get("VpcPeeringConnectionId"):
+        pcx = cloud.vpc_pcxs.get(pcx_id)
+        if pcx is None:
+            refuse("InvalidVpcPeeringConnectionID.NotFound", f"The vpcPeeringConnection ID '{pcx_id}' does not exist")
+        _check_home(table, "VPC peering connection", pcx_id, {pcx.vpc.id, pcx.peer_vpc.id})
+
+
+def _check_home(table: Any, kind: str, target_id: str, homes: set[str]) -> None:
+    if table.vpc_id not in homes:
+        refuse("InvalidParameterValue", f"route table {table.id} and {kind} {target_id} belong to different networks")
+
+
+def state_of(route: Any) -> str:
+    """Whether a route still leads anywhere: `blackhole` once its target is gone (field `state` of the data type Route)."""
+    nat, pcx, gateway = route.nat_gateway, route.vpc_pcx, route.gateway
+    gone = (
+        (nat and nat.state not in ("pending", "available"))
+        or (pcx and pcx.status["Code"] != "active")
+        or (
+            gateway is not None
+            and hasattr(gateway, "vpc")
+            and (not gateway.vpc or gateway.vpc.id != route.route_table.vpc_id)
+        )
+    )
+    return "blackhole" if gone else "active"

@@ -1,0 +1,103 @@
+"""The HTTP server: sorts requests into readings, changes and control, and nothing else. Nothing depends on host or port."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Iterable
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import parse_qs
+from xml.sax.saxutils import escape
+
+from moto.moto_server.werkzeug_app import MotoRequestHandler
+from werkzeug.serving import BaseWSGIServer, make_server
+from werkzeug.wsgi import get_input_stream
+
+from .guard import is_reading
+from .settings import SettingsError
+from .world import Reply, World
+
+__all__ = ["Application", "bound"]
+
+_SCOPE = re.compile(r"Credential=([^/,\s]+)/\d+/([^/]+)/ec2/aws4_request")
+
+
+class Application:
+    """The WSGI application over one world."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def __call__(self, environment: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        """Answer one request."""
+        reply = self._reply(environment)
+        start_response(reply.status, reply.headers)
+        return [reply.body]
+
+    def _reply(self, environment: dict[str, Any]) -> Reply:
+        path, method = environment.get("PATH_INFO", ""), environment["REQUEST_METHOD"]
+        if path == "/sandbox/settings":
+            return self._settings(method, environment)
+        if path == "/moto-api/reset" and method == "POST":
+            self._world.reset()
+            return _json(HTTPStatus.OK, {"status": "ok"})
+        scope = _SCOPE.search(environment.get("HTTP_AUTHORIZATION", ""))
+        if scope is None:
+            return self._world.read(environment)
+        key, region = scope.groups()
+        body = _body(environment)
+        action = parse_qs(body).get("Action", [""])[0]
+        reply = self._world.read(environment) if is_reading(action) else self._world.change(region, key, body)
+        return _in_shape(reply, action)
+
+    def _settings(self, method: str, environment: dict[str, Any]) -> Reply:
+        if method == "GET":
+            return _json(HTTPStatus.OK, self._world.settings.model_dump())
+        if method != "PUT":
+            return _json(HTTPStatus.METHOD_NOT_ALLOWED, {"error": "GET shows the settings, PUT changes those it names"})
+        try:
+            patch = json.loads(get_input_stream(environment).read() or b"null")
+            return _json(HTTPStatus.OK, self._world.set(patch).model_dump())
+        except (SettingsError, ValueError) as error:
+            return _json(HTTPStatus.BAD_REQUEST, {"error": str(error)})
+
+
+def bound(port: int, application: Application) -> BaseWSGIServer:
+    """A server that listens on 127.0.0.1 already; `server_port` tells where. One thread per connection."""
+    return make_server("127.0.0.1", port, application, threaded=True, request_handler=_Handler)
+
+
+class _Handler(MotoRequestHandler):  # type: ignore[misc]  # moto has no types
+    # Head and body of an answer go out in two writes: with Nagle's algorithm every answer would wait for an acknowledgement.
+    disable_nagle_algorithm = True
+
+    def log_request(self, *_: object) -> None:
+        """One line per request would drown what matters."""
+
+
+def _body(environment: dict[str, Any]) -> str:
+    if environment["REQUEST_METHOD"] == "GET":
+        return str(environment.get("QUERY_STRING", ""))
+    data = get_input_stream(environment).read()
+    # moto reads it again.
+    environment["wsgi.input"], environment["CONTENT_LENGTH"] = io.BytesIO(data), str(len(data))
+    return data.decode()
+
+
+def _json(status: HTTPStatus, value: object) -> Reply:
+    return Reply(f"{status.value} {status.phrase}", [("Content-Type", "application/json")], json.dumps(value).encode())
+
+
+def _in_shape(reply: Reply, action: str) -> Reply:
+    """What moto answers as a page of HTML becomes an error that an SDK can read."""
+    kind = next((value for name, value in reply.headers if name.lower() == "content-type"), "")
+    if not (reply.status.startswith("5") and kind.startswith("text/html") and b"<Errors>" not in reply.body):
+        return reply
+    message = escape(f"moto failed on {action}; the sandbox's log has the traceback")
+    body = (
+        '<?xml version="1.0" encoding="UTF-8"?>\n<Response><Errors><Error><Code>InternalError</Code>'
+        f"<Message>{message}</Message></Error></Errors><RequestID>00000000-0000-0000-0000-000000000000</RequestID></Response>"
+    )
+    return Reply(reply.status, [("Content-Type", "text/xml")], body.encode())
