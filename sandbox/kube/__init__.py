@@ -3,7 +3,8 @@
 `Store` keeps objects, `Resource` describes a kind, `kube_app` serves them over HTTP.
 """
 
-from sandbox.kube.api import Action, ProxyTarget, bearer_token, kube_app
+from sandbox.kube.access import Action, bearer_token
+from sandbox.kube.api import ProxyTarget, kube_app
 from sandbox.kube.core import CORE, ensure_namespace, record_event
 from sandbox.kube.errors import Denied, denied
 from sandbox.kube.resources import AGE, Admission, Column, Object, Resource, lookup

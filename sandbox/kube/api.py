@@ -13,6 +13,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from sandbox.kube import protobuf
+from sandbox.kube.access import Action, Authorize, anyone, reviews
 from sandbox.kube.changes import Call, Changes, Place
 from sandbox.kube.discovery import AGGREGATED, VERSION, Discovery, not_found, wants_aggregated
 from sandbox.kube.errors import Denied, denied, details_of
@@ -24,27 +26,6 @@ from sandbox.kube.tables import shape_of, shown
 
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get"}
-
-
-@dataclass(frozen=True)
-class Action:
-    """What a request wants, for `authorize`.
-
-    Attributes:
-        server: The API server.
-        verb: get, list, watch, create, update, patch, delete, deletecollection; in lower case.
-        resource: The kind, None for paths that are no resource (discovery, /version).
-        namespace: The namespace, "" for all or none.
-        name: The object's name, "" for all.
-        subresource: "status", "adminkubeconfig", "proxy" or "".
-    """
-
-    server: str
-    verb: str
-    resource: Resource | None = None
-    namespace: str = ""
-    name: str = ""
-    subresource: str = ""
 
 
 @dataclass(frozen=True)
@@ -60,7 +41,6 @@ class ProxyTarget:
     path: str
 
 
-Authorize = Callable[[Request, Action], str]
 Proxy = Callable[[Request, ProxyTarget], Awaitable[Response]]
 
 
@@ -69,7 +49,7 @@ def kube_app(
     resources: Iterable[Resource],
     store: Store,
     *,
-    authorize: Authorize | None = None,
+    authorize: Authorize = anyone,
     proxy: Proxy | None = None,
 ) -> Starlette:
     """An ASGI application that speaks the Kubernetes API; it may be mounted under any path.
@@ -91,22 +71,17 @@ def kube_app(
     )
 
 
-def bearer_token(request: Request) -> str | None:
-    """The bearer token of a request, if it has one."""
-    scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    return token.strip() if scheme.lower() == "bearer" and token else None
-
-
 class _Api:
     def __init__(
         self,
         server: str | Callable[[Request], str],
         resources: list[Resource],
         store: Store,
-        authorize: Authorize | None,
+        authorize: Authorize,
         proxy: Proxy | None,
     ) -> None:
         self._server = server
+        resources = [*resources, *reviews(self._server_of, resources, authorize)]
         self._resources = {(item.group, item.version, item.plural): item for item in resources}
         self._store, self._authorize, self._proxy = store, authorize, proxy
         self._discovery = Discovery(resources)
@@ -114,25 +89,27 @@ class _Api:
 
     async def answer(self, request: Request) -> Response:
         """Finds what the path means, asks whether it is allowed, and does it."""
-        server = self._server if isinstance(self._server, str) else self._server(request)
+        server = self._server_of(request)
         parts = request.path_params["path"].strip("/").split("/")
         target = self._target(parts)
         if target is None:
-            self._user(request, Action(server, request.method.lower()))
+            self._authorize(request, Action(server, request.method.lower()))
             return self._describe(request, parts)
         place, rest = target
         if place.subresource == "proxy":
             return await self._forward(request, server, place, rest)
         verb = self._verb(request, place)
-        user = self._user(request, Action(server, verb, place.resource, place.namespace, place.name, place.subresource))
+        user = self._authorize(
+            request, Action(server, verb, place.resource, place.namespace, place.name, place.subresource)
+        )
         if verb in ("get", "list", "watch"):
             return self._read(request, server, place, verb)
         manager = request.query_params.get("fieldManager") or request.headers.get("user-agent", "unknown")
         call = Call(server, user, manager.partition("/")[0], _query(request))
         return await self._change(request, call, place, verb)
 
-    def _user(self, request: Request, action: Action) -> str:
-        return self._authorize(request, action) if self._authorize else "system:anonymous"
+    def _server_of(self, request: Request) -> str:
+        return self._server if isinstance(self._server, str) else self._server(request)
 
     def _target(self, parts: list[str]) -> tuple[Place, str] | None:
         """The place that a path names, and what follows a proxy; None if it names no resource."""
@@ -265,7 +242,7 @@ class _Api:
         if self._proxy is None or place.resource.key not in ("pods", "services", "nodes"):
             raise not_found()
         action = Action(server, _VERBS.get(request.method, "get"), place.resource, place.namespace, place.name, "proxy")
-        self._user(request, action)
+        self._authorize(request, action)
         match place.name.split(":"):
             case [name]:
                 scheme, port = "http", ""
@@ -309,13 +286,15 @@ async def _body(request: Request) -> Any:
     try:
         if kind.endswith("json"):
             return json.loads(raw)
+        if kind == protobuf.MEDIA_TYPE:
+            return protobuf.decoded(raw)
         if kind.endswith("yaml"):
             return yaml.load(raw, _Loader)  # noqa: S506 - derived from the safe loader
     except (ValueError, yaml.YAMLError) as error:
         raise denied(400, f"couldn't parse the body as {kind}: {error}") from error
     raise denied(
         415,
-        f"the body of the request was in an unknown format - accepted media types include: application/json ({kind})",
+        f"the body of the request was in an unknown format ({kind}); accepted: application/json, application/yaml",
     )
 
 
