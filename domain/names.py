@@ -24,7 +24,7 @@ def check_name(value: str) -> str:
         raise ValueError("a name must not be empty")
     if len(value) > NAME_MAX:
         raise ValueError(f"a name has at most {NAME_MAX} characters; this one has {len(value)}")
-    if not re.match(NAME_PATTERN, value):
+    if not re.fullmatch(NAME_PATTERN, value):
         raise ValueError(
             f"{value!r} is not a name: use lower-case letters, digits and single hyphens, "
             "begin with a letter and end with a letter or digit"

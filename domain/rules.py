@@ -9,7 +9,7 @@ from itertools import pairwise
 
 __all__ = [
     "MAX_ZONES", "RULES", "Provider", "Rules", "Sizes",
-    "check_block_prefix", "check_vpc_cidr", "check_vpc_cidrs", "longest_block_prefix",
+    "check_block_prefix", "check_vpc_cidr", "check_vpc_cidrs", "longest_block_prefix", "usable_addresses",
 ]  # fmt: skip
 
 # Also what Kyma's infrastructure manager carves at most (hyperscaler/aws/zones.go).
@@ -108,11 +108,11 @@ RULES: dict[Provider, Rules] = {
         vpc=Sizes(8, 24),
         subnet=Sizes(16, 29),
         reserved=4,  # the first and the last three
-        max_cidrs=5,
+        max_cidrs=6,
         zonal=True,
         infra_parts=0,
         refused=_networks("100.64.0.0/10"),
-        source="alibabacloud.com/help/en/vpc: vpc-and-vswitch, doc-detail/100380",
+        source="alibabacloud.com/help: doc-detail/100380, vpc/vpc-and-vswitch, AssociateVpcCidrBlock",
     ),
     Provider.OPENSTACK: Rules(
         # Neutron takes any size; a smaller subnet has no room for a router, a DHCP port and two machines.
@@ -216,6 +216,11 @@ def check_block_prefix(
             f"{asked} is too small a block for {provider}: in {zones} zone(s) its subnets would be smaller than "
             f"the provider minimum /{rules.subnet.smallest}: use {sizes}"
         )
+
+
+def usable_addresses(provider: Provider, subnet: IPv4Network) -> int:
+    """How many machines and load balancers a subnet has addresses for: a /23 on AWS has 507."""
+    return max(0, subnet.num_addresses - RULES[provider].reserved)
 
 
 def _resized(cidr: IPv4Network, sizes: Sizes) -> str:
