@@ -1,0 +1,50 @@
+"""The networks themselves, whatever the provider."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from temporalio import activity
+
+from activities._attended import attended
+from activities.clouds import Cloud
+from domain.errors import Code, TrellisError
+from domain.networks import NetworkOrder, NetworkRecord, NetworkSeen
+from domain.specs import Provider
+
+__all__ = ["CloudSource", "NetworkActivities"]
+
+# The client for a provider's region with the credentials of that name. Raises `TrellisError`.
+CloudSource = Callable[[Provider, str, str], Awaitable[Cloud]]
+
+
+class NetworkActivities:
+    """Makes and removes networks through the provider's client."""
+
+    def __init__(self, clouds: CloudSource) -> None:
+        self._clouds = clouds
+
+    @activity.defn
+    async def ensure_network(self, record: NetworkRecord) -> NetworkSeen:
+        """Make the network, or adopt and mend what is there. Raises `lost` where a network on record is gone."""
+        cloud = await self._cloud(record.order)
+        return await attended(cloud.ensure, record)
+
+    @activity.defn
+    async def remove_network(self, record: NetworkRecord) -> None:
+        """Remove the network; gone already is success.
+
+        Whatever only a person can mend, a foreign resource inside as well as credentials without the right, is
+        `blocked`: the deletion waits, and goes on when it is mended.
+        """
+        try:
+            cloud = await self._cloud(record.order)
+            await attended(cloud.remove, record)
+        except TrellisError as error:
+            failure = error.failure
+            if failure.transient or failure.code is Code.BLOCKED:
+                raise
+            raise TrellisError(Code.BLOCKED, f"{failure.message} [{failure.code}]", failure.hint) from None
+
+    async def _cloud(self, order: NetworkOrder) -> Cloud:
+        return await self._clouds(order.provider, order.region, order.credentials)
