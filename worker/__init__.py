@@ -1,0 +1,1 @@
+"""Wiring: settings, clients and the worker process."""
