@@ -189,6 +189,7 @@ class Allocator(Generic[N]):
 
     def include(self, cidr: N, owner: str = "somebody else") -> None:
         """Take one owner's exclusion back. Without such an exclusion nothing changes."""
+        self._check_family(cidr)
         key = (int(cidr.network_address), cidr.prefixlen)
         owners = self._foreign.get(key, {})
         if owners.pop(owner, None) is None or owners:
