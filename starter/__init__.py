@@ -1,0 +1,1 @@
+"""Ways in: the Python client and the `trellis` command line."""

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from domain.specs import Provider
 
 __all__ = ["LogFormat", "LogLevel", "Settings"]
 
@@ -41,7 +43,8 @@ class Settings(BaseSettings):
     Attributes:
         task_queue: Temporal task queue that the workers serve.
         garden_kubeconfig: Kubeconfig file of the garden project; None: this process does not know the garden.
-        garden_namespace: The project's namespace, `garden-<project>`; None: the one of the kubeconfig's context.
+        garden_namespace: The project's namespace, `garden-<project>`; needed with the kubeconfig.
+        cloud_profiles: CloudProfile by provider, as a JSON object; one that is left out is named like the provider.
         installation: Tells what this Trellis made in a cloud account from what another one did.
         probe_image: Image with which clusters are shown to reach each other; None: Kubernetes' own `agnhost`.
         temporal_ui: URL of Temporal's web UI, for links.
@@ -60,6 +63,7 @@ class Settings(BaseSettings):
     task_queue: _Text = "trellis"
     garden_kubeconfig: Path | None = None
     garden_namespace: _Text | None = None
+    cloud_profiles: dict[Provider, _Text] = Field(default_factory=dict)
     installation: Annotated[str, StringConstraints(pattern=r"^[a-z0-9](?:[-a-z0-9]{0,38}[a-z0-9])?$")] = "trellis"
     probe_image: _Text | None = None
     temporal_ui: _Text | None = None
@@ -70,3 +74,9 @@ class Settings(BaseSettings):
     max_cached_workflows: Annotated[int, Field(ge=0, le=100_000)] = 1000
     max_activities: Annotated[int, Field(ge=1, le=10_000)] = 500
     cloud_threads: Annotated[int, Field(ge=1, le=500)] = 32
+
+    @model_validator(mode="after")
+    def _whole_garden(self) -> Self:
+        if (self.garden_kubeconfig is None) != (self.garden_namespace is None):
+            raise ValueError("TRELLIS_GARDEN_KUBECONFIG and TRELLIS_GARDEN_NAMESPACE are set together, or not at all")
+        return self
