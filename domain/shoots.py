@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from domain.networks import Layout, Network
-from domain.specs import ClusterSpec, Frozen
+from domain.specs import Cidr, ClusterSpec, Frozen, Provider
 
-__all__ = ["ClusterKey", "Reach", "ShootKey", "ShootOrder", "ShootPlan", "VerifyConnectivity"]
+__all__ = ["ClusterKey", "FoundShoot", "Reach", "ShootKey", "ShootOrder", "ShootPlan", "VerifyConnectivity"]
 
 
 class ClusterKey(Frozen):
@@ -32,6 +32,9 @@ class ShootPlan(Frozen):
     machine_image: str
     machine_image_version: str
     kubernetes_version: str
+    architecture: str = "amd64"
+    # None: the machine type brings its own disk.
+    volume_type: str | None = None
 
 
 class ShootOrder(Frozen):
@@ -41,6 +44,18 @@ class ShootOrder(Frozen):
     plan: ShootPlan
     network: Network
     layout: Layout
+
+
+class FoundShoot(Frozen):
+    """A shoot that Trellis made, as the garden tells it: for clusters whose own workflow is not there to ask."""
+
+    shoot: ShootKey
+    vpc: str
+    provider: Provider
+    region: str
+    credentials: str
+    block: Cidr
+    deleting: bool
 
 
 class Reach(Frozen):
