@@ -180,12 +180,9 @@ class Allocator(Generic[N]):
         """
         self._check_family(cidr)
         key = (int(cidr.network_address), cidr.prefixlen)
-        owners = self._foreign.setdefault(key, {})
-        first = not owners
-        owners[owner] = Holding(cidr, owner, reason, foreign=True)
-        if first:
-            for part in self._clipped(cidr):
-                self._withdraw(part)
+        self._foreign.setdefault(key, {})[owner] = Holding(cidr, owner, reason, foreign=True)
+        for part in self._clipped(cidr):
+            self._withdraw(part)
 
     def include(self, cidr: N, owner: str = "somebody else") -> None:
         """Take one owner's exclusion back. Without such an exclusion nothing changes."""
