@@ -70,6 +70,8 @@ class Changes:
             suffix = "".join(secrets.choice(_SUFFIX) for _ in range(5))
             meta["name"] = f"{str(meta['generateName'])[:248]}{suffix}"
         _identify(place, obj)
+        if resource.namespaced and not place.namespace:
+            raise denied(400, "an empty namespace may not be set during creation")
         for name in ("managedFields", "resourceVersion"):
             meta.pop(name, None)
         return self._create(call, resource, obj, track=True)
@@ -96,7 +98,10 @@ class Changes:
             raise denied(422, "PatchOptions is invalid: fieldManager: Required value: is required for apply patch")
         if not isinstance(body, dict):
             raise denied(400, "error decoding patch: an object is needed")
-        body = clone(body)
+        hidden = {"status"} if place.resource.status else set()
+        if place.subresource:
+            hidden = body.keys() - {"apiVersion", "kind", "metadata", place.subresource}
+        body = {name: clone_value(value) for name, value in body.items() if name not in hidden}
         _identify(place, body)
         if "managedFields" in body["metadata"]:
             raise denied(400, "metadata.managedFields must be nil")
@@ -155,11 +160,10 @@ class Changes:
     def _update(self, call: Call, place: Place, old: Object, new: Object, *, track: bool) -> Object:
         resource, meta = place.resource, new["metadata"]
         if place.subresource == "status":
-            status, fields = new.get("status"), meta.get("managedFields")
-            version = meta.get("resourceVersion")
-            new = {**clone(old), "status": status}
+            kept = {name: meta[name] for name in ("resourceVersion", "managedFields") if name in meta}
+            new = {**clone(old), "status": new.get("status") or {}}
             meta = new["metadata"]
-            meta |= {"resourceVersion": version} | ({"managedFields": fields} if fields else {})
+            meta |= kept
         elif resource.status:
             new.pop("status", None)
             new |= {"status": clone_value(old["status"])} if "status" in old else {}

@@ -161,6 +161,7 @@ EVENTS = Resource(
         Column("Reason", ".reason"),
         Column("Object", _about),
         Column("Message", ".message"),
+        Column("Name", ".metadata.name", priority=1),
     ),
     status=False,
     fields=(

@@ -66,10 +66,10 @@ class Reader:
         return [obj for obj in found if matches(obj)]
 
     def watch(self) -> AsyncIterator[bytes]:
-        """The lines of a watch. Problems with the request are raised here, later ones end the stream.
+        """The lines of a watch. What cannot be asked is raised here; a version too old is an ERROR in the stream.
 
         Raises:
-            Denied: Expired, BadRequest.
+            Denied: BadRequest, Invalid.
         """
         matches = self._predicate()
         timeout = _number(self.query, "timeoutSeconds") or random.uniform(1, 2) * _WATCH_SECONDS  # noqa: S311
@@ -85,22 +85,17 @@ class Reader:
             since = self.store.version
             if initial and bookmarks:
                 start.append(self._bookmark(since, {"k8s.io/initial-events-end": "true"}))
-        events = self.store.watch(
-            self.server,
-            self.resource.key,
-            self.namespace,
-            since,
-            bookmark_every=_BOOKMARK_SECONDS if bookmarks else None,
-        )
-        return self._lines(start, events, matches, timeout)
+        return self._lines(start, since, matches, timeout, _BOOKMARK_SECONDS if bookmarks else None)
 
     async def _lines(
-        self, start: list[bytes], events: AsyncIterator[Event], matches: Predicate, timeout: float
+        self, start: list[bytes], since: int, matches: Predicate, timeout: float, bookmark_every: float | None
     ) -> AsyncIterator[bytes]:
         deadline = asyncio.get_running_loop().time() + timeout
         if start:
             yield b"".join(start)
+        key = self.resource.key
         try:
+            events = self.store.watch(self.server, key, self.namespace, since, bookmark_every=bookmark_every)
             while True:
                 async with asyncio.timeout_at(deadline):
                     event = await anext(events)

@@ -64,6 +64,7 @@ class Column:
     priority: int = 0
 
 
+NAME = Column("Name", ".metadata.name")
 AGE = Column("Age", ".metadata.creationTimestamp", "date")
 
 
@@ -78,7 +79,7 @@ class Resource:
         plural: `shoots`.
         namespaced: Whether objects live in a namespace.
         short_names: Short names for kubectl.
-        columns: Columns of `kubectl get` after the name.
+        columns: Columns of `kubectl get`. The name comes first, unless a column of theirs is called Name.
         admit: Called for every change before it is stored.
         status: Whether there is a `status` subresource. If so, only it changes `.status`.
         subresources: POST handlers by name, such as `adminkubeconfig`: given the request and the object, the

@@ -6,12 +6,11 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from sandbox.kube.errors import denied
-from sandbox.kube.resources import Column, Object, Resource, lookup
+from sandbox.kube.resources import NAME, Column, Object, Resource, lookup
 
 Shape = Literal["object", "metadata", "table"]
 
 _META = "meta.k8s.io/v1"
-_NAME = Column("Name", ".metadata.name")
 
 
 def shape_of(accept: str) -> Shape:
@@ -58,7 +57,8 @@ def _partial(obj: Object) -> Object:
 
 
 def _table(resource: Resource, items: list[Object], include: str, meta: Object) -> Object:
-    columns = (_NAME, *resource.columns)
+    named = any(column.name == NAME.name for column in resource.columns)
+    columns = resource.columns if named else (NAME, *resource.columns)
     return {
         "kind": "Table",
         "apiVersion": _META,
@@ -68,7 +68,7 @@ def _table(resource: Resource, items: list[Object], include: str, meta: Object) 
                 "name": column.name,
                 # An age is sent as text; its reader would take a "date" for a timestamp.
                 "type": "string" if column.type == "date" else column.type,
-                "format": "name" if column is _NAME else "",
+                "format": "name" if column.name == NAME.name else "",
                 "description": column.source if isinstance(column.source, str) else column.name,
                 "priority": column.priority,
             }
