@@ -37,7 +37,7 @@ def main() -> None:
         signal.signal(one, lambda *_: threading.Thread(target=server.shutdown).start())
     port_file = arguments.state_dir / "aws.port"
     port_file.write_text(f"{server.server_port}\n")
-    print(f"listening on http://127.0.0.1:{server.server_port}", flush=True)  # noqa: T201
+    print(f"listening on http://127.0.0.1:{server.server_port}", flush=True)
     server.serve_forever(poll_interval=0.1)
     port_file.unlink(missing_ok=True)
     world.close()

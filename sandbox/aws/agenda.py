@@ -1,7 +1,7 @@
 """What will happen later: states that end by themselves.
 
-Each region has a list of steps with their time. `settle` takes the steps that are due, whenever anybody looks. Nothing runs in
-the background, so a cloud that is replayed goes through the same states.
+Each region has a list of steps with their time. `settle` takes the steps that are due, whenever anybody looks. Nothing
+runs in the background, so a cloud that is replayed goes through the same states.
 """
 
 from __future__ import annotations

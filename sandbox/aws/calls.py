@@ -1,6 +1,7 @@
 """One call to EC2 as a rule sees it, and the table of rules.
 
-A rule is a function for one EC2 action. It may refuse (raise), do something before moto does (`call.proceed()`), after it, or instead.
+A rule is a function for one EC2 action. It may refuse (raise), do something before moto does (`call.proceed()`), after
+it, or instead.
 """
 
 from __future__ import annotations
@@ -43,15 +44,15 @@ class Call:
         return {tag["Key"]: tag.get("Value", "") for one in specifications for tag in one.get("Tags", [])}
 
 
-type_of_rule = Callable[[Call], ActionResult]
-RULES: dict[str, type_of_rule] = {}
-"""The rule of each guarded action. The action's own page: docs.aws.amazon.com/AWSEC2/latest/APIReference/API_<action>.html."""
+Rule = Callable[[Call], ActionResult]
+RULES: dict[str, Rule] = {}
+"""The rule of each guarded action. Its page: docs.aws.amazon.com/AWSEC2/latest/APIReference/API_<action>.html."""
 
 
-def rule(*actions: str) -> Callable[[type_of_rule], type_of_rule]:
+def rule(*actions: str) -> Callable[[Rule], Rule]:
     """Enter a function into the table for these EC2 actions."""
 
-    def enter(function: type_of_rule) -> type_of_rule:
+    def enter(function: Rule) -> Rule:
         for action in actions:
             if action in RULES:
                 raise ValueError(f"two rules for {action}")

@@ -24,12 +24,12 @@ def checked(call: Call, cidr: str) -> str:
     parsed = network(cidr)
     if parsed is None or "/" not in cidr or str(parsed.network_address) == cidr.split("/")[0] or parsed.version != 4:
         return cidr
-    if call.settings.host_bits == "canonical":
-        return str(parsed)
-    refuse(
-        "InvalidParameterValue",
-        f"Value ({cidr}) for parameter cidrBlock is invalid. It has host bits set; the network is {parsed}.",
-    )
+    if call.settings.host_bits == "refuse":
+        refuse(
+            "InvalidParameterValue",
+            f"Value ({cidr}) for parameter cidrBlock is invalid. It has host bits set; the network is {parsed}.",
+        )
+    return str(parsed)
 
 
 def tidy(call: Call, name: str) -> None:

@@ -13,19 +13,17 @@ from moto.ec2.exceptions import EC2ClientError
 from moto.ec2.responses import EC2Response
 from moto.servicequotas.responses import ServiceQuotasResponse
 
-from . import rules
 from .agenda import settle
-from .calls import RULES, Call, refuse
+from .calls import Call, refuse
 from .limits import applied_quota, applied_quotas
 from .lookups import check_filters, check_ids
+from .rules import RULES
 from .settings import Settings
 from .tagging import check_tags, forget_tags
 
 __all__ = ["GuardedEC2", "GuardedQuotas", "Surroundings", "is_reading"]
 
 _READING = ("Describe", "Get", "List", "Search")
-
-assert rules  # the import fills the table of rules  # noqa: S101
 
 Answer = tuple[int, dict[str, str], str]
 

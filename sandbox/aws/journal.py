@@ -1,7 +1,8 @@
 """The journal: one line of JSON for every change, in the order in which they were made.
 
-A line is written before its call is answered, by one write to the operating system: whatever was answered survives `kill -9` of
-the process (not a power cut; it is a sandbox). A torn last line belongs to a call that was never answered, and is dropped.
+A line is written before its call is answered, by one write to the operating system: whatever was answered survives
+`kill -9` of the process (not a power cut; it is a sandbox). A torn last line belongs to a call that was never answered,
+and is dropped.
 """
 
 from __future__ import annotations

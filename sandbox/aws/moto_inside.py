@@ -1,4 +1,4 @@
-"""Where the guard takes hold of moto, and what it mends there. Everything that reaches into moto's classes is in this file.
+"""Where the guard takes hold of moto's classes, and what it mends in them.
 
 moto's code: github.com/getmoto/moto, directories moto/ec2 and moto/core.
 """
@@ -48,7 +48,7 @@ def mend(clock: Callable[[], float]) -> None:
 
 
 def clouds() -> dict[tuple[str, str], Any]:
-    """moto's EC2 of every account and region that was ever looked at."""
+    """Moto's EC2 of every account and region that was ever looked at."""
     return {(account, region): cloud for account, region, cloud in ec2_backends.iter_backends()}
 
 
@@ -75,7 +75,7 @@ def _new_cloud(region: str, account_id: str) -> Any:
 
 
 def _tags_of(resource: Any) -> list[dict[str, str]]:
-    """moto compares a regular expression with every tag of the region, for every resource."""
+    """Moto compares a regular expression with every tag of the region, for every resource."""
     tags = resource.ec2_backend.tags.get(resource.id, {}) if resource.id else {}
     kind = EC2_PREFIX_TO_RESOURCE.get(get_prefix(resource.id), "") if tags else ""
     return [{"resource_id": resource.id, "key": key, "value": tags[key], "resource_type": kind} for key in tags]

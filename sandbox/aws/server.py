@@ -1,4 +1,4 @@
-"""The HTTP server: sorts requests into readings, changes and control, and nothing else. Nothing depends on host or port."""
+"""The HTTP server: sorts requests into readings, changes and control. Nothing depends on host or port."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def bound(port: int, application: Application) -> BaseWSGIServer:
 
 
 class _Handler(MotoRequestHandler):  # type: ignore[misc]  # moto has no types
-    # Head and body of an answer go out in two writes: with Nagle's algorithm every answer would wait for an acknowledgement.
+    # Head and body go out in two writes: with Nagle's algorithm every answer would wait for an acknowledgement.
     disable_nagle_algorithm = True
 
     def log_request(self, *_: object) -> None:
@@ -98,6 +98,6 @@ def _in_shape(reply: Reply, action: str) -> Reply:
     message = escape(f"moto failed on {action}; the sandbox's log has the traceback")
     body = (
         '<?xml version="1.0" encoding="UTF-8"?>\n<Response><Errors><Error><Code>InternalError</Code>'
-        f"<Message>{message}</Message></Error></Errors><RequestID>00000000-0000-0000-0000-000000000000</RequestID></Response>"
+        f"<Message>{message}</Message></Error></Errors><RequestID>none</RequestID></Response>"
     )
     return Reply(reply.status, [("Content-Type", "text/xml")], body.encode())

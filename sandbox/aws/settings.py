@@ -1,4 +1,7 @@
-"""What can be set: how long things take, how many there may be. At start from a file, at run time by `PUT /sandbox/settings`."""
+"""What can be set: how long things take, how many there may be.
+
+At start from a file, at run time by `PUT /sandbox/settings`.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ class Delays(BaseModel):
 
 
 class Limits(BaseModel):
-    """How many there may be. EC2's own defaults (5 VPCs, 5 addresses, ...) are far too small for hundreds of clusters."""
+    """How many there may be. EC2's own defaults (5 VPCs, 5 addresses) are far too small for hundreds of clusters."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -50,8 +53,8 @@ class Limits(BaseModel):
 class Settings(BaseModel):
     """Everything that can be set.
 
-    `host_bits` says what happens to a CIDR like 10.0.0.5/24: `refuse` is InvalidParameterValue; `canonical` makes it 10.0.0.0/24,
-    as the API reference of CreateVpc and CreateSubnet describes it. A strict sandbox finds more mistakes.
+    `host_bits` says what happens to a CIDR like 10.0.0.5/24: `refuse` is InvalidParameterValue; `canonical` makes it
+    10.0.0.0/24, as the API reference of CreateVpc and CreateSubnet describes it. A strict sandbox finds more mistakes.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

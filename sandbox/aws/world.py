@@ -1,9 +1,9 @@
 """One AWS and its state on disk.
 
-Every change is a `Change`: a request and all that its outcome depends on, the time and the seed of moto's identifiers included.
-The live call and the replay after a restart run the same function on it, so the cloud comes back with the same ids. From time to
-time, and at the end, moto's clouds are pickled whole and the journal begins anew; the live cloud then continues from the
-pickle, as a restarted one would.
+Every change is a `Change`: a request and all that its outcome depends on, the time and the seed of moto's identifiers
+included. The live call and the replay after a restart run the same function on it, so the cloud comes back with the
+same ids. From time to time, and at the end, moto's clouds are pickled whole and the journal begins anew; the live cloud
+then continues from the pickle, as a restarted one would.
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ import fcntl
 import hashlib
 import logging
 import os
-import pickle  # the snapshot is this process's own file, written with mode 0600
+import pickle
 import random
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,6 +26,7 @@ import moto
 from moto.core.base_backend import BackendDict
 from moto.moto_api._internal import mock_random
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from werkzeug.datastructures import Headers
 from werkzeug.test import EnvironBuilder, run_wsgi_app
 
 from .guard import Answer, GuardedEC2, GuardedQuotas
@@ -38,6 +38,8 @@ __all__ = ["Change", "Reply", "StateError", "World"]
 
 _log = logging.getLogger("sandbox.aws")
 _CHANGES_PER_SNAPSHOT = 2000
+# moto's objects are stored as they are: another version of moto may not understand them.
+_WRITER = f"moto {moto.__version__}\n".encode()
 _ID = re.compile(r"\b[a-z]+(?:-[a-z]+)*-[0-9a-f]{17}\b")
 
 
@@ -76,10 +78,8 @@ class Change:
         scope = f"{self.key}/19700101/{self.region}/ec2/aws4_request"
         return EnvironBuilder(
             method="POST",
-            headers={
-                "Authorization": f"AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature=0",
-                "Content-Type": "application/x-www-form-urlencoded; charset=utf-8",
-            },
+            headers=Headers({"Authorization": f"AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature=0"}),
+            content_type="application/x-www-form-urlencoded; charset=utf-8",
             data=self.body.encode(),
         ).get_environ()
 
@@ -115,7 +115,7 @@ class World:
     def change(self, region: str, key: str, body: str) -> Reply:
         """Make a change to EC2, durably."""
         with self._lock:
-            made = Change(time.time(), random.getrandbits(64), region, key, body)  # noqa: S311
+            made = Change(time.time(), random.getrandbits(64), region, key, body)
             reply = self._make(made)
             self._record({"change": asdict(made), "gave": _digest(reply)})
             return reply
@@ -157,7 +157,7 @@ class World:
             self._save()
 
     def _save(self) -> None:
-        image = pickle.dumps((moto.__version__, self._number, self.settings, self.tokens, clouds()), protocol=5)
+        image = _WRITER + pickle.dumps((self._number, self.settings, self.tokens, clouds()), protocol=5)
         fresh = self._snapshot.with_suffix(".new")
         with open(fresh, "wb", opener=_private) as file:
             file.write(image)
@@ -168,12 +168,13 @@ class World:
         self._load(image)
 
     def _load(self, image: bytes) -> None:
-        version, self._number, self.settings, self.tokens, stored = pickle.loads(image)  # noqa: S301  # see the import
-        if version != moto.__version__:
+        if not image.startswith(_WRITER):
             raise StateError(
-                f"{self._snapshot} was written by moto {version}, and this is moto {moto.__version__}: install the former, or"
-                f" remove {self._snapshot.parent}/aws.* to begin with an empty cloud"
+                f"{self._snapshot} was not written by {_WRITER.decode().strip()}: install the version that its first"
+                f" line names, or remove {self._snapshot.parent}/aws.* to begin with an empty cloud"
             )
+        # The image is this program's own file, mode 0600.
+        self._number, self.settings, self.tokens, stored = pickle.loads(image[len(_WRITER) :])  # noqa: S301
         self._last_snapshot = self._number
         put_back(stored)
 
@@ -196,9 +197,9 @@ class World:
         change = Change(**entry["change"])
         if _digest(self._make(change)) != entry["gave"]:
             raise StateError(
-                f"change {entry['number']} ({change.action}) of {self._snapshot.parent}/aws.journal gives other resources now than"
-                " when it was made: was moto or the sandbox changed in between? Use the former version once more, or remove"
-                f" {self._snapshot.parent}/aws.* to begin with an empty cloud"
+                f"change {entry['number']} ({change.action}) of {self._snapshot.parent}/aws.journal gives other"
+                " resources now than when it was made: was moto or the sandbox changed in between? Use the former"
+                f" version once more, or remove {self._snapshot.parent}/aws.* to begin with an empty cloud"
             )
 
 

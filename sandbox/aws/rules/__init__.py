@@ -16,6 +16,8 @@
 What holds for every action (DryRun, filters, ids, tags, client tokens) is in `guard`, `lookups`, `tagging` and `world`.
 """
 
+from sandbox.aws.calls import RULES
+
 from . import addresses, dhcp, gateways, groups, nat, peerings, routes, subnets, tags, vpcs
 
-__all__ = ["addresses", "dhcp", "gateways", "groups", "nat", "peerings", "routes", "subnets", "tags", "vpcs"]
+__all__ = ["RULES", "addresses", "dhcp", "gateways", "groups", "nat", "peerings", "routes", "subnets", "tags", "vpcs"]

@@ -6,8 +6,8 @@ from typing import Any
 
 from moto.core.responses import ActionResult
 
-from ..calls import Call, refuse, rule
-from ..limits import enforce
+from sandbox.aws.calls import Call, refuse, rule
+from sandbox.aws.limits import enforce
 
 
 @rule("AllocateAddress")
@@ -19,7 +19,7 @@ def allocate_address(call: Call) -> ActionResult:
 
 @rule("ReleaseAddress")
 def release_address(call: Call) -> ActionResult:
-    """Not while it is associated: "If the Elastic IP address is already associated, ... you must disassociate it first"."""
+    """Not while it is associated. docs.aws.amazon.com/AWSEC2/latest/UserGuide/elastic-ip-addresses-eip.html."""
     address = _address(call)
     if address.association_id:
         refuse("InvalidIPAddress.InUse", f"Address {address.public_ip} is in use.")
@@ -28,7 +28,10 @@ def release_address(call: Call) -> ActionResult:
 
 @rule("DisassociateAddress")
 def disassociate_address(call: Call) -> ActionResult:
-    """The address of a NAT gateway belongs to the gateway. docs.aws.amazon.com/vpc/latest/userguide/nat-gateway-basics.html."""
+    """The address of a NAT gateway belongs to the gateway.
+
+    See docs.aws.amazon.com/vpc/latest/userguide/nat-gateway-basics.html.
+    """
     if association := call.get("AssociationId"):
         address = call.cloud.address_by_association([association])[0]
         if address.eni and address.eni.requester_managed:
@@ -38,7 +41,10 @@ def disassociate_address(call: Call) -> ActionResult:
 
 @rule("DeleteNetworkInterface")
 def delete_network_interface(call: Call) -> ActionResult:
-    """Only an interface that nothing uses can be deleted. docs.aws.amazon.com/AWSEC2/latest/UserGuide/using-eni.html."""
+    """Only an interface that nothing uses can be deleted.
+
+    See docs.aws.amazon.com/AWSEC2/latest/UserGuide/using-eni.html.
+    """
     eni = call.cloud.get_network_interface(call.get("NetworkInterfaceId"))
     if eni.requester_managed or eni.attachment_id:
         refuse("InvalidNetworkInterface.InUse", f"Network interface '{eni.id}' is currently in use.")
@@ -48,6 +54,7 @@ def delete_network_interface(call: Call) -> ActionResult:
 def _address(call: Call) -> Any:
     if allocation := call.get("AllocationId"):
         return call.cloud.address_by_allocation([allocation])[0]
-    if ip := call.get("PublicIp"):
-        return call.cloud.address_by_ip([ip])[0]
-    refuse("MissingParameter", "Either public IP or allocation id must be specified")
+    ip = call.get("PublicIp")
+    if not ip:
+        refuse("MissingParameter", "Either public IP or allocation id must be specified")
+    return call.cloud.address_by_ip([ip])[0]

@@ -1,4 +1,7 @@
-"""DHCP options: moto lets a set belong to one VPC, EC2 to any number. docs.aws.amazon.com/vpc/latest/userguide/VPC_DHCP_Options.html."""
+"""DHCP options: moto lets a set belong to one VPC, EC2 to any number.
+
+See docs.aws.amazon.com/vpc/latest/userguide/VPC_DHCP_Options.html.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from typing import Any
 
 from moto.core.responses import ActionResult
 
-from ..calls import Call, refuse, rule
+from sandbox.aws.calls import Call, refuse, rule
 
 
 @rule("CreateDhcpOptions")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from moto.core.responses import ActionResult
 
-from ..calls import Call, refuse, rule
-from ..limits import enforce
+from sandbox.aws.calls import Call, refuse, rule
+from sandbox.aws.limits import enforce
 
 
 @rule("CreateInternetGateway")
@@ -36,7 +36,7 @@ def detach_internet_gateway(call: Call) -> ActionResult:
     if attached and any(eni.public_ip for eni in call.cloud.enis.values() if eni.vpc_id == vpc_id):
         refuse(
             "DependencyViolation",
-            f"Network {vpc_id} has some mapped public address(es). Please unmap those public address(es) before detaching the"
-            " gateway.",
+            f"Network {vpc_id} has some mapped public address(es). Please unmap those public address(es) before"
+            " detaching the gateway.",
         )
     return call.proceed()

@@ -7,14 +7,17 @@ from typing import Any
 
 from moto.core.responses import ActionResult
 
-from ..calls import Call, refuse, rule
-from ..cidrs import checked
-from ..limits import enforce
+from sandbox.aws.calls import Call, refuse, rule
+from sandbox.aws.cidrs import checked
+from sandbox.aws.limits import enforce
 
 
 @rule("CreateSecurityGroup")
 def create_security_group(call: Call) -> ActionResult:
-    """A Region holds only so many, and the VPC must exist. docs.aws.amazon.com/vpc/latest/userguide/amazon-vpc-limits.html."""
+    """A Region holds only so many, and the VPC must exist.
+
+    See docs.aws.amazon.com/vpc/latest/userguide/amazon-vpc-limits.html.
+    """
     if vpc_id := call.get("VpcId"):
         call.cloud.get_vpc(vpc_id)
     enforce(call, "security_groups", sum(map(len, call.cloud.groups.values())))

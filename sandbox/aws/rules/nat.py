@@ -1,8 +1,10 @@
 """NAT gateways: they take their time both ways, and stay listed afterwards.
 
-docs.aws.amazon.com/vpc/latest/userguide/nat-gateway-basics.html and .../nat-gateway-troubleshooting.html.
+docs.aws.amazon.com/vpc/latest/userguide/nat-gateway-basics.html and
+docs.aws.amazon.com/vpc/latest/userguide/nat-gateway-troubleshooting.html.
 """
 
+# ruff: noqa: SLF001  # what EC2 shows and moto keeps for itself is in its private members
 from __future__ import annotations
 
 import ipaddress
@@ -11,10 +13,10 @@ from typing import Any
 
 from moto.core.responses import ActionResult
 
-from ..agenda import later, step
-from ..calls import Call, refuse, rule
-from ..limits import enforce
-from ..lookups import filters_of, passes
+from sandbox.aws.agenda import later, step
+from sandbox.aws.calls import Call, refuse, rule
+from sandbox.aws.limits import enforce
+from sandbox.aws.lookups import filters_of, passes
 
 _COUNTED = ("pending", "available", "deleting")
 
@@ -23,7 +25,8 @@ _COUNTED = ("pending", "available", "deleting")
 def create_nat_gateway(call: Call) -> ActionResult:
     """Pending first, then available; or failed, with EC2's failure code, where it could not work.
 
-    A zone holds only so many that are pending, available or being deleted: docs.aws.amazon.com/vpc/latest/userguide/amazon-vpc-limits.html.
+    A zone holds only so many that are pending, available or being deleted:
+    docs.aws.amazon.com/vpc/latest/userguide/amazon-vpc-limits.html.
     """
     cloud = call.cloud
     subnet = cloud.get_subnet(call.get("SubnetId"))
@@ -70,13 +73,13 @@ def _failure(cloud: Any, subnet: Any, address: Any) -> tuple[str, str] | None:
 
 def _equip(cloud: Any, gateway: Any, subnet: Any) -> None:
     """Give the gateway's interface what EC2 gives it; moto takes any address of 10.0.0.0/8."""
-    eni = gateway._eni  # noqa: SLF001
+    eni = gateway._eni
     taken = {other.private_ip_address for other in cloud.enis.values() if other.subnet.id == subnet.id}
     hosts = (subnet.cidr[index] for index in range(4, subnet.cidr.num_addresses - 1))
     ip = next((str(host) for host in hosts if str(host) not in taken), None)
     if ip is None:
         refuse("InsufficientFreeAddressesInSubnet", f"The subnet {subnet.id} has no free addresses")
-    if not ipaddress.ip_address(eni.private_ip_address) in subnet.cidr:
+    if ipaddress.ip_address(eni.private_ip_address) not in subnet.cidr:
         eni.private_ip_address = ip
         eni.private_ip_addresses = [{"Primary": True, "PrivateIpAddress": ip}]
     gateway.private_ip = ip
@@ -137,7 +140,7 @@ def nat_gateway_is_forgotten(cloud: Any, gateway_id: str, due: float) -> None:
 
 
 def _strip(cloud: Any, gateway: Any) -> None:
-    eni = gateway._eni  # noqa: SLF001
+    eni = gateway._eni
     for address in cloud.addresses:
         if address.eni is eni:
             cloud.disassociate_address(association_id=address.association_id)

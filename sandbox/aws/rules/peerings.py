@@ -1,5 +1,9 @@
-"""VPC peering connections. docs.aws.amazon.com/vpc/latest/peering/vpc-peering-basics.html (lifecycle and limitations)."""
+"""VPC peering connections.
 
+See docs.aws.amazon.com/vpc/latest/peering/vpc-peering-basics.html (lifecycle and limitations).
+"""
+
+# ruff: noqa: SLF001  # what EC2 shows and moto keeps for itself is in its private members
 from __future__ import annotations
 
 from typing import Any
@@ -7,11 +11,11 @@ from typing import Any
 from moto.core.responses import ActionResult
 from moto.ec2.models import ec2_backends
 
-from ..agenda import later, step
-from ..calls import Call, refuse, rule
-from ..cidrs import overlapping, vpc_networks
-from ..limits import enforce
-from ..lookups import filters_of, passes
+from sandbox.aws.agenda import later, step
+from sandbox.aws.calls import Call, refuse, rule
+from sandbox.aws.cidrs import overlapping, vpc_networks
+from sandbox.aws.limits import enforce
+from sandbox.aws.lookups import filters_of, passes
 
 _OPEN = ("initiating-request", "pending-acceptance", "provisioning", "active")
 
@@ -29,10 +33,8 @@ def create_vpc_peering_connection(call: Call) -> ActionResult:
     answer = call.proceed()
     pcx = answer.result["VpcPeeringConnection"]
     if overlapping(vpc_networks(vpc), vpc_networks(peer)):
-        pcx._status.code = "failed"  # noqa: SLF001
-        pcx._status.message = (  # noqa: SLF001
-            "Failed due to incorrect VPC-ID, Account ID, or overlapping CIDR range"
-        )
+        pcx._status.code = "failed"
+        pcx._status.message = "Failed due to incorrect VPC-ID, Account ID, or overlapping CIDR range"
         later(call.cloud, call.now + call.settings.delays.peering_listed, peering_is_forgotten, pcx.id)
     return answer
 
@@ -100,7 +102,7 @@ def close_peerings(call: Call, vpc_id: str) -> None:
     """Delete the peerings of a VPC that is being deleted."""
     for pcx in call.cloud.vpc_pcxs.values():
         if _is_open(pcx) and vpc_id in (pcx.vpc.id, pcx.peer_vpc.id):
-            pcx._status.deleted(deleter_id=call.cloud.account_id)  # noqa: SLF001
+            pcx._status.deleted(deleter_id=call.cloud.account_id)
             _forget_later(call, pcx)
 
 

@@ -6,16 +6,19 @@ from typing import Any
 
 from moto.core.responses import ActionResult
 
-from ..calls import Call, refuse, rule, violated
-from ..cidrs import tidy
-from ..limits import enforce
+from sandbox.aws.calls import Call, refuse, rule, violated
+from sandbox.aws.cidrs import tidy
+from sandbox.aws.limits import enforce
 
 __all__ = ["state_of"]
 
 
 @rule("CreateRouteTable")
 def create_route_table(call: Call) -> ActionResult:
-    """A VPC holds only so many, the main one included. docs.aws.amazon.com/vpc/latest/userguide/amazon-vpc-limits.html."""
+    """A VPC holds only so many, the main one included.
+
+    See docs.aws.amazon.com/vpc/latest/userguide/amazon-vpc-limits.html.
+    """
     vpc = call.cloud.get_vpc(call.get("VpcId"))
     enforce(call, "route_tables_per_vpc", sum(table.vpc_id == vpc.id for table in call.cloud.route_tables.values()))
     return call.proceed()
@@ -75,15 +78,15 @@ def _check_home(table: Any, kind: str, target_id: str, homes: set[str]) -> None:
 
 
 def state_of(route: Any) -> str:
-    """Whether a route still leads anywhere: `blackhole` once its target is gone (field `state` of the data type Route)."""
-    nat, pcx, gateway = route.nat_gateway, route.vpc_pcx, route.gateway
-    gone = (
-        (nat and nat.state not in ("pending", "available"))
-        or (pcx and pcx.status["Code"] != "active")
-        or (
-            gateway is not None
-            and hasattr(gateway, "vpc")
-            and (not gateway.vpc or gateway.vpc.id != route.route_table.vpc_id)
-        )
-    )
-    return "blackhole" if gone else "active"
+    """Whether a route still leads anywhere: `blackhole` once its target is gone (`state` in the data type Route)."""
+    return "active" if _leads_on(route) else "blackhole"
+
+
+def _leads_on(route: Any) -> bool:
+    if route.nat_gateway:
+        return route.nat_gateway.state in ("pending", "available")
+    if route.vpc_pcx:
+        return bool(route.vpc_pcx.status["Code"] == "active")
+    if (route.gateway_id or "").startswith("igw-"):
+        return bool(route.gateway.vpc and route.gateway.vpc.id == route.route_table.vpc_id)
+    return True

@@ -1,12 +1,13 @@
 """Subnets."""
 
+# ruff: noqa: SLF001  # what EC2 shows and moto keeps for itself is in its private members
 from __future__ import annotations
 
 from moto.core.responses import ActionResult
 
-from ..calls import Call, rule, violated
-from ..cidrs import tidy
-from ..limits import enforce
+from sandbox.aws.calls import Call, rule, violated
+from sandbox.aws.cidrs import tidy
+from sandbox.aws.limits import enforce
 
 
 @rule("CreateSubnet")
@@ -31,9 +32,9 @@ def delete_subnet(call: Call) -> ActionResult:
     answer = call.proceed()
     # EC2 drops the subnet's association with its route table; moto keeps it, and the table could never be deleted.
     for table in call.cloud.route_tables.values():
-        for association in [one for one, target in table._associations.items() if target == subnet_id]:  # noqa: SLF001
-            table._associations.pop(association)  # noqa: SLF001
+        for association in [one for one, target in table._associations.items() if target == subnet_id]:
+            table._associations.pop(association)
     for acl in call.cloud.network_acls.values():
-        for association in [one for one, value in acl._associations.items() if value.subnet_id == subnet_id]:  # noqa: SLF001
-            acl._associations.pop(association)  # noqa: SLF001
+        for association in [one for one, value in acl._associations.items() if value.subnet_id == subnet_id]:
+            acl._associations.pop(association)
     return answer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from moto.core.responses import ActionResult
 
-from ..calls import Call, refuse, rule
+from sandbox.aws.calls import Call, refuse, rule
 
 
 @rule("CreateTags")

@@ -1,5 +1,6 @@
 """VPCs and their ranges."""
 
+# ruff: noqa: SLF001  # what EC2 shows and moto keeps for itself is in its private members
 from __future__ import annotations
 
 import ipaddress
@@ -7,21 +8,27 @@ from typing import Any
 
 from moto.core.responses import ActionResult
 
-from ..agenda import later, step
-from ..calls import Call, refuse, rule, violated
-from ..cidrs import network, overlapping, tidy, vpc_networks
-from ..limits import enforce
+from sandbox.aws.agenda import later, step
+from sandbox.aws.calls import Call, refuse, rule, violated
+from sandbox.aws.cidrs import network, overlapping, tidy, vpc_networks
+from sandbox.aws.limits import enforce
+
 from .dhcp import release_options
 from .peerings import close_peerings, peered_vpcs
 
 _RFC_1918 = [ipaddress.IPv4Network(cidr) for cidr in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")]
 _BENCHMARK = ipaddress.IPv4Network("198.19.0.0/16")
+_TEN_0 = ipaddress.IPv4Network("10.0.0.0/16")
+_TEN_0_AND_1 = ipaddress.IPv4Network("10.0.0.0/15")
 _LINK_LOCAL = ipaddress.IPv4Network("169.254.0.0/16")
 
 
 @rule("CreateVpc")
 def create_vpc(call: Call) -> ActionResult:
-    """A VPC is pending first; a Region holds only so many. docs.aws.amazon.com/vpc/latest/userguide/amazon-vpc-limits.html."""
+    """A VPC is pending first; a Region holds only so many.
+
+    See docs.aws.amazon.com/vpc/latest/userguide/amazon-vpc-limits.html.
+    """
     tidy(call, "CidrBlock")
     enforce(call, "vpcs", len(call.cloud.vpcs))
     answer = call.proceed()
@@ -42,7 +49,8 @@ def vpc_is_available(cloud: Any, vpc_id: str, due: float) -> None:
 def delete_vpc(call: Call) -> ActionResult:
     """Only an empty VPC can be deleted; what EC2 made with it, and its peerings, go with it.
 
-    docs.aws.amazon.com/vpc/latest/userguide/delete-vpc.html and docs.aws.amazon.com/vpc/latest/peering/vpc-peering-basics.html.
+    See docs.aws.amazon.com/vpc/latest/userguide/delete-vpc.html and
+    docs.aws.amazon.com/vpc/latest/peering/vpc-peering-basics.html.
     """
     cloud, vpc_id = call.cloud, call.get("VpcId")
     vpc = cloud.get_vpc(vpc_id)
@@ -98,8 +106,8 @@ def associate_vpc_cidr_block(call: Call) -> ActionResult:
     if _restricted(wanted, present):
         refuse(
             "InvalidVpc.Range",
-            f"The CIDR '{cidr}' is restricted. Use a CIDR from the same private address range as the current VPC CIDR, or use a"
-            " publicly-routable CIDR. For additional restrictions, see"
+            f"The CIDR '{cidr}' is restricted. Use a CIDR from the same private address range as the current VPC CIDR,"
+            " or use a publicly-routable CIDR. For additional restrictions, see"
             " https://docs.aws.amazon.com/vpc/latest/userguide/vpc-cidr-blocks.html",
         )
     for peer in peered_vpcs(call.cloud, vpc.id):
@@ -120,9 +128,8 @@ def _restricted(wanted: ipaddress.IPv4Network, present: list[ipaddress.IPv4Netwo
         return not present[0].overlaps(_BENCHMARK)
     if kind is not None and kind != primary:
         return True
-    if any(own.overlaps(ipaddress.IPv4Network("10.0.0.0/15")) for own in present):
-        if wanted.overlaps(ipaddress.IPv4Network("10.0.0.0/16")):
-            return True
+    if wanted.overlaps(_TEN_0) and any(own.overlaps(_TEN_0_AND_1) for own in present):
+        return True
     return primary == _RFC_1918[1] and wanted.overlaps(ipaddress.IPv4Network("172.31.0.0/16"))
 
 
@@ -142,10 +149,10 @@ def disassociate_vpc_cidr_block(call: Call) -> ActionResult:
     """A range with subnets in it stays. docs.aws.amazon.com/vpc/latest/userguide/add-ipv4-cidr.html."""
     association = call.get("AssociationId")
     for vpc in call.cloud.vpcs.values():
-        found = vpc._cidr_block_association_set.get(association)  # noqa: SLF001
+        found = vpc._cidr_block_association_set.get(association)
         going = network(found["cidr_block"]) if found else None
-        for subnet in call.cloud.describe_subnets(filters={"vpc-id": [vpc.id]}) if going else []:
-            if subnet.cidr.version == going.version and subnet.cidr.subnet_of(going):
+        for subnet in call.cloud.describe_subnets(filters={"vpc-id": [vpc.id]}):
+            if going and subnet.cidr.version == going.version and subnet.cidr.subnet_of(going):
                 refuse(
                     "DependencyViolation",
                     f"The CIDR '{going}' has dependencies and cannot be disassociated: {subnet.id}",
