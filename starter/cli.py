@@ -1,1 +1,75 @@
-def main() -> None: ...
+"""`trellis`: the command line.
+
+Results go to stdout, everything else to stderr. Exit status 0: done; 1: it failed (`error: CODE: message`, and a hint);
+2: the request itself is wrong and nothing was started; 130: interrupted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+
+import typer
+
+from domain.errors import Code, Failure, TrellisError
+from starter import cli_cluster, cli_sandbox, cli_vpc
+from starter.console import BadUsageError, err, print_failure
+from starter.options import settings
+from worker.process import run_worker
+
+__all__ = ["main", "run"]
+
+_INTERRUPTED = 130
+
+app = typer.Typer(
+    name="trellis",
+    help="Many Gardener clusters in one VPC.",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(cli_cluster.app, name="cluster")
+app.add_typer(cli_vpc.app, name="vpc")
+app.add_typer(cli_sandbox.app, name="sandbox")
+
+
+@app.command()
+def worker() -> None:
+    """Serve Temporal's tasks until told to end. Settings: environment variables TRELLIS_… and TEMPORAL_…."""
+    asyncio.run(run_worker(settings()))
+
+
+def main() -> None:
+    """The console script."""
+    status = run(sys.argv[1:])
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Not `sys.exit`: the threads of Temporal's SDK outlive a client, and may crash an interpreter that is shutting down.
+    os._exit(status)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command; returns the exit status."""
+    try:
+        status = app(list(arguments), prog_name="trellis", standalone_mode=False)
+    except BadUsageError as error:
+        print_failure(error.failure)
+        return 2
+    except TrellisError as error:
+        print_failure(error.failure)
+        return 1
+    except typer.TyperException as error:
+        return _refused(error)
+    if status == _INTERRUPTED:
+        err.print("interrupted; what was asked for goes on")
+    return status if isinstance(status, int) else 0
+
+
+def _refused(error: typer.TyperException) -> int:
+    """What the command line's own parser refuses."""
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "trellis"
+    message = error.format_message().replace("Value error, ", "")
+    print_failure(Failure(code=Code.INVALID, message=message, hint=f"see `{command} --help`"))
+    return error.exit_code

@@ -36,7 +36,7 @@ from worker.settings import Settings
 from worker.temporal import connect
 from workflows.cluster import ClusterWorkflow
 
-__all__ = ["Trellis", "digest_of"]
+__all__ = ["Trellis", "check_vpc_name", "digest_of"]
 
 T = TypeVar("T")
 
@@ -104,7 +104,7 @@ class Trellis:
     async def delete_cluster(self, name: str, tenant: str = DEFAULT_TENANT, decision: Decision = _NO_DECISION) -> None:
         """Ask for a cluster's removal; returns as soon as that is durable.
 
-        Works at any moment of a cluster's life, and where its workflow was lost: then whatever is left of it is removed.
+        Works at any moment of a cluster's life, and where its workflow was lost: then what is left of it is removed.
         """
         with _talking(f"deleting cluster {name}"):
             await self.temporal.start_workflow(
@@ -216,7 +216,7 @@ class Trellis:
 
     def vpc_handle(self, name: str, tenant: str = DEFAULT_TENANT) -> WorkflowHandle[Any, Any]:
         """The workflow that is the VPC."""
-        return self.temporal.get_workflow_handle(vpc_workflow_id(check_name(tenant), _check_vpc_name(name)))
+        return self.temporal.get_workflow_handle(vpc_workflow_id(check_name(tenant), check_vpc_name(name)))
 
     # --- talking to workflows --------------------------------------------------------------------------------------
 
@@ -269,7 +269,8 @@ def digest_of(spec: ClusterSpec) -> str:
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 
 
-def _check_vpc_name(name: str) -> str:
+def check_vpc_name(name: str) -> str:
+    """A VPC's name: as the user may give it, or as Trellis makes it for one cluster; raises ValueError."""
     check_name(name.partition("--")[2] if is_own_vpc(name) else name)
     return name
 
@@ -291,11 +292,12 @@ def _check_same(spec: ClusterSpec, existing: WorkflowExecutionDescription, diges
 
 def _ended(view: ClusterView, status: WorkflowExecutionStatus | None) -> ClusterView:
     """A workflow that was ended from outside cannot tell so itself."""
-    if status not in {WorkflowExecutionStatus.TERMINATED, WorkflowExecutionStatus.TIMED_OUT}:
+    if status is None or status not in {WorkflowExecutionStatus.TERMINATED, WorkflowExecutionStatus.TIMED_OUT}:
         return view
+    how = status.name.lower().replace("_", " ")
     failure = Failure(
         code=Code.CANCELLED,
-        message=f"the workflow of cluster {view.name} was {status.name.lower().replace('_', ' ')} while it was {view.phase}",
+        message=f"the workflow of cluster {view.name} was {how} while the cluster was {view.phase}",
         hint=f"`trellis cluster delete {view.name}` removes what is left of it",
     )
     return view.model_copy(update={"phase": ClusterPhase.FAILED, "failure": failure})

@@ -13,6 +13,7 @@ from typing import Annotated, Self
 from pydantic import Field, StringConstraints, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from activities.connectivity import DEFAULT_PROBE_IMAGE
 from domain.specs import Provider
 
 __all__ = ["LogFormat", "LogLevel", "Settings"]
@@ -46,7 +47,7 @@ class Settings(BaseSettings):
         garden_namespace: The project's namespace, `garden-<project>`; needed with the kubeconfig.
         cloud_profiles: CloudProfile by provider, as a JSON object; one that is left out is named like the provider.
         installation: Tells what this Trellis made in a cloud account from what another one did.
-        probe_image: Image with which clusters are shown to reach each other; None: Kubernetes' own `agnhost`.
+        probe_image: Image with which clusters are shown to reach each other: Kubernetes' `agnhost`, or a mirror of it.
         temporal_ui: URL of Temporal's web UI, for links.
         metrics_address: `host:port` to serve Prometheus metrics on; None: no metrics.
         log_format: `console` or `json`; None: `console` on a terminal, else `json`.
@@ -65,7 +66,7 @@ class Settings(BaseSettings):
     garden_namespace: _Text | None = None
     cloud_profiles: dict[Provider, _Text] = Field(default_factory=dict)
     installation: Annotated[str, StringConstraints(pattern=r"^[a-z0-9](?:[-a-z0-9]{0,38}[a-z0-9])?$")] = "trellis"
-    probe_image: _Text | None = None
+    probe_image: _Text = DEFAULT_PROBE_IMAGE
     temporal_ui: _Text | None = None
     metrics_address: _Address | None = None
     log_format: LogFormat | None = None

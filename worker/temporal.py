@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 
 from temporalio.api.enums.v1 import IndexedValueType
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest, ListSearchAttributesRequest
@@ -53,8 +54,14 @@ async def connect(telemetry: Runtime | None = None) -> Client:
     try:
         return await Client.connect(**config, data_converter=pydantic_data_converter, runtime=telemetry)
     except (RuntimeError, RPCError, ValueError) as error:
-        cause = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise TrellisError(Code.UNAVAILABLE, f"Temporal at {config['target_host']}: {cause}", _HINT) from error
+        raise TrellisError(Code.UNAVAILABLE, f"Temporal at {config['target_host']}: {_cause(error)}", _HINT) from error
+
+
+def _cause(error: Exception) -> str:
+    """The part of a transport error that a person can read."""
+    text = str(error).strip()
+    innermost = re.findall(r'message: "([^"]+)"', text)
+    return innermost[-1] if innermost else text.partition("\n")[0] or type(error).__name__
 
 
 def runtime(settings: Settings) -> Runtime:

@@ -7,11 +7,11 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 
-from activities.connectivity import ConnectivityActivities
 from temporalio.client import Client
 from temporalio.worker import Worker
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
+from activities.connectivity import ConnectivityActivities
 from activities.gardener.client import Garden
 from activities.membership import MembershipActivities
 from activities.network import NetworkActivities
@@ -61,7 +61,7 @@ async def trellis_worker(
         network = NetworkActivities(Clouds(garden, settings.installation))
         shoots = ShootActivities(garden, settings.cloud_profiles)
         membership = MembershipActivities(client)
-        connectivity = ConnectivityActivities(garden)
+        connectivity = ConnectivityActivities(garden, settings.probe_image)
         yield Worker(
             client,
             task_queue=settings.task_queue,
@@ -77,7 +77,6 @@ async def trellis_worker(
                 shoots.find_shoot,
                 membership.join_vpc,
                 membership.find_memberships,
-                membership.is_running,
                 connectivity.verify_connectivity,
             ],
             workflow_runner=sandboxed(),

@@ -1,0 +1,5 @@
+"""`python -m starter` is `trellis`."""
+
+from starter.cli import main
+
+main()
