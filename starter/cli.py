@@ -17,7 +17,6 @@ from domain.errors import Code, Failure, TrellisError
 from starter import cli_cluster, cli_sandbox, cli_vpc
 from starter.console import BadUsageError, err, print_failure
 from starter.options import settings
-from worker.process import run_worker
 
 __all__ = ["main", "run"]
 
@@ -37,6 +36,8 @@ app.add_typer(cli_sandbox.app, name="sandbox")
 @app.command()
 def worker() -> None:
     """Serve Temporal's tasks until told to end. Settings: environment variables TRELLIS_… and TEMPORAL_…."""
+    from worker.process import run_worker
+
     asyncio.run(run_worker(settings()))
 
 
@@ -45,7 +46,7 @@ def main() -> None:
     status = run(sys.argv[1:])
     sys.stdout.flush()
     sys.stderr.flush()
-    # Not `sys.exit`: the threads of Temporal's SDK outlive a client, and may crash an interpreter that is shutting down.
+    # Not `sys.exit`: the threads of Temporal's SDK outlive a client, and may crash an interpreter that shuts down.
     os._exit(status)
 
 

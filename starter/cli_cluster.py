@@ -7,7 +7,6 @@ from typing import Annotated
 
 from typer import Option
 
-from activities.shoot import ShootActivities
 from domain.errors import Code, TrellisError
 from domain.messages import ClusterPhase, ClusterView
 from domain.specs import DEFAULT_PODS, DEFAULT_SERVICES, DEFAULT_TENANT, ClusterSpec, OnFailure, Provider
@@ -18,7 +17,6 @@ from starter.options import ClusterName, Output, Tenant, Why, decision, group, s
 from starter.progress import await_cluster, await_deletion, await_vpc_end
 from starter.render import cluster_card, cluster_table
 from worker.settings import Settings
-from worker.wiring import garden_of
 
 __all__ = ["app"]
 
@@ -134,6 +132,10 @@ async def _check_landscape(spec: ClusterSpec, configured: Settings) -> None:
     """Whether the garden has what is asked for; the worker asks again, this only saves the user a failed cluster."""
     if configured.garden_kubeconfig is None:
         return
+    # Brings the clouds' SDKs along, which no other command needs.
+    from activities.shoot import ShootActivities
+    from worker.wiring import garden_of
+
     async with await garden_of(configured) as garden:
         with usage():
             await ShootActivities(garden, configured.cloud_profiles).plan_shoot(spec)

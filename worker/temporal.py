@@ -60,7 +60,7 @@ async def connect(telemetry: Runtime | None = None) -> Client:
 def _cause(error: Exception) -> str:
     """The part of a transport error that a person can read."""
     text = str(error).strip()
-    innermost = re.findall(r'message: "([^"]+)"', text)
+    innermost = re.findall(r'(?:message|error): "([^"]+)"', text)
     return innermost[-1] if innermost else text.partition("\n")[0] or type(error).__name__
 
 
