@@ -1,0 +1,76 @@
+"""`python -m sandbox.garden`: the garden as a server on 127.0.0.1."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import socket
+import sys
+from pathlib import Path
+from types import FrameType
+
+import uvicorn
+
+from sandbox.garden.app import garden_app
+from sandbox.garden.settings import Settings
+from sandbox.garden.tls import server_certificate
+from sandbox.kube import Store
+
+
+class _Server(uvicorn.Server):
+    """Ends the watches first, which would otherwise keep it waiting."""
+
+    def __init__(self, config: uvicorn.Config, store: Store) -> None:
+        super().__init__(config)
+        self._store = store
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        self._loop = asyncio.get_running_loop()
+        await super().serve(sockets)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._store.close)
+        super().handle_exit(sig, frame)
+
+
+def main() -> None:
+    """Serves until told to end."""
+    parser = argparse.ArgumentParser(prog="python -m sandbox.garden", description=__doc__)
+    parser.add_argument("--port", type=int, required=True, help="0 for a free one")
+    parser.add_argument("--state-dir", type=Path, required=True, help="where everything is kept over a restart")
+    parser.add_argument("--aws-endpoint", required=True, help="the URL of AWS")
+    parser.add_argument("--shoot-seconds", type=float, default=5.0, help="how long a shoot's machines take")
+    parser.add_argument("--retry-seconds", type=float, default=2.0, help="the pause before a first retry")
+    arguments = parser.parse_args()
+    arguments.state_dir.mkdir(parents=True, exist_ok=True)
+    listener = socket.create_server(("127.0.0.1", arguments.port))
+    url = f"https://127.0.0.1:{listener.getsockname()[1]}"
+    settings = Settings(shoot_seconds=arguments.shoot_seconds, retry_seconds=arguments.retry_seconds)
+    asyncio.run(_serve(listener, url, arguments.state_dir, settings, arguments.aws_endpoint))
+    # A thread may still be in a call to a cloud. Nothing is lost: the operation begins again at the next start.
+    sys.stdout.flush()
+    os._exit(0)
+
+
+async def _serve(listener: socket.socket, url: str, state_dir: Path, settings: Settings, aws_endpoint: str) -> None:
+    store = Store(state_dir / "garden.db")
+    tls = server_certificate(state_dir)
+    app = garden_app(store, state_dir, settings, url, tls.authority, aws_endpoint)
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        timeout_graceful_shutdown=3,
+        ssl_certfile=tls.certificate,
+        ssl_keyfile=tls.key,
+    )
+    server = _Server(config, store)
+    print(f"listening on {url}", flush=True)
+    await server.serve(sockets=[listener])
+
+
+if __name__ == "__main__":
+    main()

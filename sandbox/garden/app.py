@@ -1,0 +1,103 @@
+"""The garden as one ASGI application: its own API, the API servers of its shoots, and a switchboard for tests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+from pydantic import ValidationError
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Mount, Route
+
+from sandbox.garden import kinds
+from sandbox.garden.access import Access
+from sandbox.garden.admission import ShootAdmission
+from sandbox.garden.controller import ShootController
+from sandbox.garden.hosts import Hosts
+from sandbox.garden.insides import Insides, server_of
+from sandbox.garden.netexec import Netexec
+from sandbox.garden.providers import Provider
+from sandbox.garden.providers.aws import Aws
+from sandbox.garden.settings import Settings
+from sandbox.garden.start import furnish
+from sandbox.kube import CORE, Store, denied, kube_app
+
+_THREADS = 16
+
+
+def garden_app(store: Store, state_dir: Path, settings: Settings, url: str, authority: Path, aws_endpoint: str | None) -> Starlette:
+    """Wires it all; writes `garden.kubeconfig` into the state directory when it starts.
+
+    Args:
+        store: Where everything is kept.
+        state_dir: For keys and the kubeconfig.
+        settings: How the garden behaves; changed in place by PUT /sandbox/settings.
+        url: Under which the application is reached, without a slash at the end.
+        authority: The certificate in PEM that clients are to trust.
+        aws_endpoint: The URL of AWS; None for AWS itself.
+    """
+    providers: dict[str, Provider] = {each.type: each for each in (Aws(aws_endpoint),)}
+    access = Access(store, state_dir, settings, url, authority)
+    hosts, insides = Hosts(), Insides(store)
+    executor = ThreadPoolExecutor(_THREADS, thread_name_prefix="cloud")
+    netexec = Netexec(store, providers, hosts, insides, executor)
+    subresources = {
+        "adminkubeconfig": access.kubeconfig_handler("admin"),
+        "viewerkubeconfig": access.kubeconfig_handler("viewer"),
+    }
+    shoots = kinds.shoots(ShootAdmission(store, providers), subresources)
+    garden_kinds = (*CORE, shoots, kinds.CLOUD_PROFILES, kinds.PROJECTS, kinds.CREDENTIALS_BINDINGS)
+    garden = kube_app(kinds.GARDEN, garden_kinds, store, authorize=access.to_garden)
+
+    def shoot_server(request: Request) -> str:
+        key = (request.path_params["namespace"], request.path_params["name"])
+        if not store.list(server_of(key), insides.nodes.key):
+            raise denied(404, "the server could not find the requested resource")
+        return server_of(key)
+
+    inside = kube_app(shoot_server, insides.resources, store, authorize=access.to_shoot, proxy=netexec.answer)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        furnish(store)
+        insides.resume(
+            (each["metadata"]["namespace"], each["metadata"]["name"]) for each in store.list(kinds.GARDEN, shoots.key)
+        )
+        controller = ShootController(store, providers, settings, executor, hosts, insides, access.api_server)
+        task = asyncio.create_task(controller.run())
+        access.write_kubeconfig(state_dir / "garden.kubeconfig")
+        try:
+            yield
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+            executor.shutdown(wait=False, cancel_futures=True)
+
+    return Starlette(
+        routes=[
+            Route("/sandbox/settings", _settings_endpoint(settings), methods=["GET", "PUT"]),
+            Mount("/shoots/{namespace}/{name}", app=inside),
+            Mount("/", app=garden),
+        ],
+        lifespan=lifespan,
+    )
+
+
+def _settings_endpoint(settings: Settings):  # type: ignore[no-untyped-def]  # noqa: ANN202
+    async def endpoint(request: Request) -> Response:
+        if request.method == "PUT":
+            try:
+                given = Settings.model_validate_json(await request.body())
+            except ValidationError as error:
+                return Response(error.json(include_url=False), 422, media_type="application/json")
+            for field in given.model_fields_set:
+                setattr(settings, field, getattr(given, field))
+        return JSONResponse(settings.model_dump(mode="json"))
+
+    return endpoint

@@ -1,0 +1,111 @@
+"""What is in the garden from the beginning."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from importlib import resources
+
+import yaml
+
+from sandbox.garden.kinds import CLOUD_PROFILES, CREDENTIALS_BINDINGS, GARDEN, PROJECTS
+from sandbox.kube import Object, Store, ensure_namespace
+
+PROJECT = "trellis"
+NAMESPACE = f"garden-{PROJECT}"
+# AWS' own documentation uses these keys: they have the shape of real ones, and open nothing.
+_AWS = {"accessKeyID": "AKIAIOSFODNN7EXAMPLE", "secretAccessKey": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"}
+_AWS_OTHER = {"accessKeyID": "AKIAI44QH8DHBEXAMPLE", "secretAccessKey": "je7MtGbClwBF/2Zp9Utk/h3yCo8nvbEXAMPLEKEY"}
+_GCP_ACCOUNT = {
+    "type": "service_account",
+    "project_id": "trellis-sandbox",
+    "client_email": "gardener@trellis-sandbox.iam.gserviceaccount.com",
+    "private_key_id": "0" * 40,
+}
+_CREDENTIALS: dict[str, tuple[str, dict[str, str]]] = {
+    "aws": ("aws", _AWS),
+    "aws-other": ("aws", _AWS_OTHER),
+    "azure": (
+        "azure",
+        {
+            "clientID": "11111111-1111-4111-8111-111111111111",
+            "clientSecret": "sandbox",
+            "subscriptionID": "22222222-2222-4222-8222-222222222222",
+            "tenantID": "33333333-3333-4333-8333-333333333333",
+        },
+    ),
+    "gcp": ("gcp", {"serviceaccount.json": json.dumps(_GCP_ACCOUNT)}),
+    "alicloud": (
+        "alicloud",
+        {"accessKeyID": "LTAI5tSandboxSandbox", "accessKeySecret": "sandboxsandboxsandboxsandbox00"},
+    ),
+    "openstack": (
+        "openstack",
+        {"domainName": "Default", "tenantName": "trellis", "username": "trellis", "password": "sandbox"},
+    ),
+}
+
+
+def furnish(store: Store) -> None:
+    """Creates what is missing of it; what is there stays as it is, except the CloudProfiles."""
+    for name in ("default", "garden", NAMESPACE):
+        ensure_namespace(store, GARDEN, name)
+    for profile in cloud_profiles():
+        current = store.get(GARDEN, CLOUD_PROFILES.key, None, profile["metadata"]["name"])
+        if current is None:
+            store.create(GARDEN, CLOUD_PROFILES.key, profile)
+        elif current["spec"] != profile["spec"]:
+            store.update(GARDEN, CLOUD_PROFILES.key, {**current, "spec": profile["spec"]})
+    for key, obj in _objects():
+        meta = obj["metadata"]
+        if store.get(GARDEN, key, meta.get("namespace"), meta["name"]) is None:
+            store.create(GARDEN, key, obj)
+
+
+def cloud_profiles() -> list[Object]:
+    """The CloudProfiles, one per provider."""
+    files = resources.files("sandbox.garden.cloudprofiles").iterdir()
+    return [yaml.safe_load(file.read_text()) for file in files if file.name.endswith(".yaml")]
+
+
+def _objects() -> Iterator[tuple[str, Object]]:
+    yield (
+        PROJECTS.key,
+        {
+            "apiVersion": PROJECTS.api_version,
+            "kind": "Project",
+            "metadata": {"name": PROJECT},
+            "spec": {
+                "namespace": NAMESPACE,
+                "owner": {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "admin"},
+                "createdBy": {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "admin"},
+            },
+            "status": {"phase": "Ready"},
+        },
+    )
+    for name, (provider, data) in _CREDENTIALS.items():
+        yield (
+            "secrets",
+            {
+                "apiVersion": "v1",
+                "kind": "Secret",
+                "metadata": {
+                    "name": name,
+                    "namespace": NAMESPACE,
+                    "labels": {f"provider.shoot.gardener.cloud/{provider}": "true"},
+                },
+                "type": "Opaque",
+                "data": {key: base64.b64encode(value.encode()).decode() for key, value in data.items()},
+            },
+        )
+        yield (
+            CREDENTIALS_BINDINGS.key,
+            {
+                "apiVersion": CREDENTIALS_BINDINGS.api_version,
+                "kind": "CredentialsBinding",
+                "metadata": {"name": name, "namespace": NAMESPACE},
+                "provider": {"type": provider},
+                "credentialsRef": {"apiVersion": "v1", "kind": "Secret", "name": name, "namespace": NAMESPACE},
+            },
+        )
