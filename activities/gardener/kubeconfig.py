@@ -9,12 +9,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Self
 
 import yaml
 from kubernetes.aio.client import Configuration
 from kubernetes.aio.config import ConfigException
 from kubernetes.aio.config.kube_config import load_kube_config
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
 from domain.errors import Code, TrellisError
 
@@ -89,6 +90,12 @@ class _User(_Part):
     token: SecretStr | None = None
     certificate: SecretStr | None = Field(None, alias="client-certificate-data")
     key: SecretStr | None = Field(None, alias="client-key-data")
+
+    @model_validator(mode="after")
+    def _usable(self) -> Self:
+        if not self.token and not (self.certificate and self.key):
+            raise ValueError("a token, or a certificate and its key, must be there")
+        return self
 
 
 class _Context(_Part):

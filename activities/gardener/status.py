@@ -57,7 +57,7 @@ class _Status(_Part):
     operation: _LastOperation = Field(default_factory=_LastOperation, alias="lastOperation")
     errors: tuple[_LastError, ...] = Field((), alias="lastErrors")
     conditions: tuple[_Condition, ...] = ()
-    hibernated: bool = Field(False, alias="isHibernated")
+    hibernated: bool = Field(False, alias="hibernated")
 
 
 class ShootStatus(_Part):
