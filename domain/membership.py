@@ -14,6 +14,7 @@ from domain.addressing import Allocator
 from domain.errors import Code, Failure, TrellisError
 from domain.messages import Answer, FreeSpace, Grant, Join, Leave
 from domain.networks import Network
+from domain.ranges import check_ranges
 from domain.specs import Frozen, VpcSpec
 from domain.states import Member
 
@@ -46,6 +47,7 @@ class Membership:
         self.letters: list[Letter] = []
         self._members = {member.cluster: member for member in members}
         self._departed = dict(departed or {})
+        self._waiting: list[str] = []  # clusters whose join is still to be answered
         self._foreign = tuple(foreign)
         self._space = self._rebuilt(self._members.values())
 
@@ -66,8 +68,8 @@ class Membership:
 
     @property
     def unanswered(self) -> bool:
-        """Whether a member waits for its grant."""
-        return any(not member.answered for member in self._members.values())
+        """Whether a member waits for its answer."""
+        return bool(self._waiting)
 
     def get(self, cluster: str) -> Member | None:
         """The member of this name."""
@@ -91,9 +93,8 @@ class Membership:
             self._check(join)
             if known:
                 _check_same_block(known, join)
-                self._members[join.cluster] = known.model_copy(
-                    update={"token": join.token, "workflow_id": workflow_id, "answered": False}
-                )
+                self._members[join.cluster] = known.model_copy(update={"token": join.token, "workflow_id": workflow_id})
+                self._await_answer(join.cluster)
                 return
             block = self._place(join.cluster, join.block)
         except TrellisError as error:
@@ -107,6 +108,7 @@ class Membership:
             exact=join.block is not None,
             since=now,
         )
+        self._await_answer(join.cluster)
 
     def leave(self, leave: Leave, workflow_id: str) -> None:
         """Forget a member and free its block; always answered, so that the cluster can end."""
@@ -127,37 +129,36 @@ class Membership:
 
     def grant(self, network: Network) -> None:
         """Answer all who wait: the network is ready."""
-        for member in self.members:
-            if not member.answered:
-                grant = Grant(block=member.block, network=network, cidrs=self.spec.cidrs)
-                self.letters.append(
-                    Letter(workflow_id=member.workflow_id, answer=Answer(token=member.token, grant=grant))
-                )
-                self._members[member.cluster] = member.model_copy(update={"answered": True})
+        for member in self._take_waiting():
+            grant = Grant(block=member.block, network=network, cidrs=self.spec.cidrs)
+            self.letters.append(Letter(workflow_id=member.workflow_id, answer=Answer(token=member.token, grant=grant)))
+            self._members[member.cluster] = member.model_copy(update={"granted": True})
 
     def refuse_waiting(self, failure: Failure) -> None:
-        """Turn all away who wait: there will be no network for them."""
-        for member in self.members:
-            if not member.answered:
+        """Turn all away who wait. Who was granted its block before keeps it until it leaves: it may be in use."""
+        for member in self._take_waiting():
+            if not member.granted:
                 self._drop(member)
-                self.turn_away(member.workflow_id, member.token, failure)
+            self.turn_away(member.workflow_id, member.token, failure)
 
     def avoid(self, ranges: Iterable[IPv4Network]) -> None:
-        """Learn what the cloud holds: subnets outside every answered member's block are somebody else's.
+        """Learn what the cloud holds: subnets outside every granted block are somebody else's.
 
-        A member that still waits moves to a block clear of them, or is refused where it asked for exactly this one.
+        A member that was not granted its block yet moves to one clear of them, or is refused where it asked for
+        exactly this one.
         """
-        held = [member for member in self._members.values() if member.answered]
+        held = [member for member in self._members.values() if member.granted]
         foreign = tuple(sorted(r for r in ranges if not any(r.overlaps(member.block) for member in held)))
         if foreign == self._foreign:
             return
         self._foreign = foreign
         self._space = self._rebuilt(held)
-        for member in [m for m in self._members.values() if not m.answered]:
+        for member in [m for m in self._members.values() if not m.granted]:
             try:
                 block = self._place(member.cluster, member.block if member.exact else None)
             except TrellisError as error:
                 del self._members[member.cluster]
+                self._waiting.remove(member.cluster)
                 self.turn_away(member.workflow_id, member.token, error.failure)
             else:
                 self._members[member.cluster] = member.model_copy(update={"block": block})
@@ -179,8 +180,18 @@ class Membership:
             space.exclude(foreign)
         return space
 
+    def _await_answer(self, cluster: str) -> None:
+        if cluster not in self._waiting:
+            self._waiting.append(cluster)
+
+    def _take_waiting(self) -> list[Member]:
+        waiting, self._waiting = self._waiting, []
+        return [self._members[cluster] for cluster in waiting]
+
     def _drop(self, member: Member) -> None:
         del self._members[member.cluster]
+        if member.cluster in self._waiting:
+            self._waiting.remove(member.cluster)
         self._space.release(member.block)
 
     def _depart(self, cluster: str, token: int) -> None:
@@ -196,6 +207,12 @@ class Membership:
             for field in ("provider", "region", "credentials")
             if getattr(have, field) != getattr(want, field)
         ]
+        try:
+            check_ranges(vpc=have.cidrs, pods=join.pods, services=join.services, legacy=join.legacy_ranges)
+        except ValueError as error:
+            raise TrellisError(
+                Code.INVALID, f"cluster {join.cluster} cannot join VPC {have.name}: {error}", "choose other ranges"
+            ) from None
         if join.fixed_cidr and not set(want.cidrs) <= set(have.cidrs):
             differs.append(f"range {_listed(have.cidrs)} (asked for {_listed(want.cidrs)})")
         if join.fixed_prefix and want.cluster_prefix != have.cluster_prefix:

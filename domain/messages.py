@@ -13,7 +13,7 @@ from enum import StrEnum
 from domain.errors import Failure
 from domain.networks import Network, Zone
 from domain.shoots import ShootKey
-from domain.specs import Cidr, Frozen, Provider, VpcSpec
+from domain.specs import DEFAULT_PODS, DEFAULT_SERVICES, Cidr, Frozen, Provider, VpcSpec
 
 __all__ = [
     "Answer", "ClusterPhase", "ClusterView", "FreeSpace", "Grant", "Join", "Leave", "MemberView", "SpaceView",
@@ -22,7 +22,7 @@ __all__ = [
 
 
 class Join(Frozen):
-    """A cluster asks for a block. `vpc` is the VPC to make if there is none; `explicit` names what the user fixed."""
+    """A cluster asks for a block. `vpc` is the VPC to make if there is none."""
 
     cluster: str
     token: int
@@ -31,6 +31,10 @@ class Join(Frozen):
     # Whether the user gave these; what was not given takes whatever the VPC has.
     fixed_cidr: bool = False
     fixed_prefix: bool = False
+    # The cluster's own ranges: they must be clear of the VPC's, whatever those are.
+    pods: Cidr = DEFAULT_PODS
+    services: Cidr = DEFAULT_SERVICES
+    legacy_ranges: bool = True
 
 
 class Leave(Frozen):

@@ -102,15 +102,24 @@ class ClusterSpec(Frozen):
             self._check_block(self.block, vpc, zones)
         else:
             check_block_prefix(self.provider, vpc.cluster_prefix, None, zones=zones)
-        check_ranges(vpc=vpc.cidrs, pods=self.pods, services=self.services, legacy=self.legacy_ranges)
+        check_ranges(
+            vpc=vpc.cidrs if self._fixes_vpc else (),
+            pods=self.pods,
+            services=self.services,
+            legacy=self.legacy_ranges,
+        )
         return self
 
     def _check_block(self, block: IPv4Network, vpc: VpcSpec, zones: int) -> None:
-        # Only where the request itself fixes the VPC; a VPC that exists may have other ranges, and checks itself.
-        vpc_cidr = vpc.cidrs[0] if self.vpc is None or self.vpc_cidr is not None else None
+        vpc_cidr = vpc.cidrs[0] if self._fixes_vpc else None
         check_block_prefix(self.provider, block.prefixlen, vpc_cidr, zones=zones, asked=f"block: {block}")
         if vpc_cidr is not None and not block.subnet_of(vpc_cidr):
             raise ValueError(f"block: {block} is outside the VPC's range {vpc_cidr}: choose a part of {vpc_cidr}")
+
+    @property
+    def _fixes_vpc(self) -> bool:
+        """Whether the request itself says what ranges the VPC has; one that exists may have others, and checks."""
+        return self.vpc is None or self.vpc_cidr is not None
 
     @property
     def vpc_name(self) -> str:

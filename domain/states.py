@@ -1,4 +1,4 @@
-"""What workflows start with and carry from one run to the next. Plain JSON; fields are only ever added, with defaults."""
+"""What workflows start with and carry from run to run. Plain JSON; fields are only ever added, with defaults."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class ClusterInput(Frozen):
 
 
 class Member(Frozen):
-    """A cluster that holds a block. `answered` once its grant was sent."""
+    """A cluster that holds a block. From its first grant on the block may be in use."""
 
     cluster: str
     token: int
@@ -67,7 +67,7 @@ class Member(Frozen):
     block: Cidr
     exact: bool
     since: datetime
-    answered: bool = False
+    granted: bool = False
 
 
 class VpcState(Frozen):

@@ -187,6 +187,9 @@ class ClusterWorkflow:
             block=spec.block,
             fixed_cidr=spec.vpc_cidr is not None,
             fixed_prefix=spec.cluster_prefix is not None,
+            pods=spec.pods,
+            services=spec.services,
+            legacy_ranges=spec.legacy_ranges,
         )
         self._vpcs = [spec.vpc_name]  # from now on there may be something to leave
 

@@ -291,7 +291,7 @@ class VpcWorkflow:
 
     def _lost_failure(self) -> Failure:
         network = self._network.id if self._network else self._spec.name
-        members = ", ".join(sorted(member.cluster for member in self._book.members if member.answered))
+        members = ", ".join(sorted(member.cluster for member in self._book.members if member.granted))
         return Failure(
             code=Code.LOST,
             message=f"VPC {self._spec.name} ({network} in {self._spec.region}) was deleted by somebody else "

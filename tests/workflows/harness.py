@@ -27,7 +27,7 @@ from domain.names import cluster_workflow_id, vpc_workflow_id
 from domain.specs import ClusterSpec, Provider
 from domain.states import ClusterInput, Decision
 from tests.workflows.world import World
-from worker.wiring import workflow_runner
+from worker.wiring import sandboxed
 from workflows.cluster import ClusterWorkflow
 from workflows.failures import failure_of
 from workflows.vpc import VpcWorkflow
@@ -75,8 +75,9 @@ class Harness:
                 MembershipActivities(self.client).join_vpc,
                 MembershipActivities(self.client).find_memberships,
             ],  # fmt: skip
-            workflow_runner=workflow_runner(),
+            workflow_runner=sandboxed(),
             max_concurrent_activities=500,
+            max_heartbeat_throttle_interval=timedelta(seconds=1),
             **options,
         )
         await self._stack.enter_async_context(worker)

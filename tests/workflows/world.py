@@ -44,9 +44,9 @@ class World:
     async def enter(self, step: str) -> None:
         """Take the time a step takes, stop at its gate, and fail as told."""
         self.calls[step] += 1
+        gate = self.gates.get(step)
         self.reached[step].set()
         await asyncio.sleep(self.random.uniform(0, self.pause))
-        gate = self.gates.get(step)
         while gate is not None and not gate.is_set():
             activity.heartbeat("at the gate")
             try:
