@@ -15,8 +15,8 @@ import typer
 
 from domain.errors import Code, Failure, TrellisError
 from starter import cli_cluster, cli_sandbox, cli_vpc
-from starter.console import BadUsageError, err, print_failure
-from starter.options import settings
+from starter.console import BadUsageError, OutputFormat, err, print_failure
+from starter.options import Output, settings
 
 __all__ = ["main", "run"]
 
@@ -39,6 +39,26 @@ def worker() -> None:
     from worker.process import run_worker
 
     asyncio.run(run_worker(settings()))
+
+
+@app.command()
+def doctor(output: Output = OutputFormat.TABLE) -> None:
+    """What is reachable, what is misconfigured, and what to do. Exit status 1 where something is wrong."""
+    from starter.doctor import examine, report
+
+    checks = asyncio.run(examine(settings()))
+    report(checks, output)
+    if not all(check.ok for check in checks):
+        raise typer.Exit(1)
+
+
+@app.command()
+def demo() -> None:
+    """Three clusters share a VPC: the whole story, in a sandbox of its own, in under three minutes."""
+    with cli_sandbox.sandbox_errors():
+        from starter.demo import tell
+
+        asyncio.run(tell())
 
 
 def main() -> None:
