@@ -48,10 +48,11 @@ class _TaskFailures(logging.Handler):
 class Harness:
     """Starts clusters as a broker would, and waits for what becomes of them."""
 
-    def __init__(self, client: Client, world: World, tenant: str) -> None:
+    def __init__(self, client: Client, world: World, tenant: str, **worker_options: Any) -> None:
         self.client = client
         self.world = world
         self.tenant = tenant
+        self._options = worker_options
         self._failures = _TaskFailures()
         self._stack = AsyncExitStack()
 
@@ -65,7 +66,7 @@ class Harness:
         logging.getLogger("temporalio").removeHandler(self._failures)
         assert not self._failures.seen, self._failures.seen
 
-    async def start_worker(self, **options: Any) -> Worker:
+    async def start_worker(self) -> Worker:
         worker = Worker(
             self.client,
             task_queue=self.tenant,
@@ -78,7 +79,7 @@ class Harness:
             workflow_runner=sandboxed(),
             max_concurrent_activities=500,
             max_heartbeat_throttle_interval=timedelta(seconds=1),
-            **options,
+            **self._options,
         )
         await self._stack.enter_async_context(worker)
         return worker
@@ -162,7 +163,7 @@ class Harness:
         """Wait until the server's index, which lags a little, knows the VPC."""
         query = f"WorkflowId = '{vpc_workflow_id(self.tenant, vpc)}' AND ExecutionStatus = 'Running'"
         async with asyncio.timeout(10):
-            while not (await self.client.count_workflows(query)).count:
+            while not (await self.client.count_workflows(query)).count:  # noqa: ASYNC110 - the index tells nobody
                 await asyncio.sleep(0.05)
 
     async def running(self, handle: WorkflowHandle[Any, Any]) -> bool:
