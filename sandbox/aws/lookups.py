@@ -17,21 +17,22 @@ _FILTERS: dict[str, frozenset[str]] = {
     action: frozenset(names.split())
     for action, names in {
         "DescribeVpcs": """
-            cidr cidr-block cidrBlock cidr-block-association.association-id cidr-block-association.cidr-
-            block cidr-block-association.state dhcp-options-id dhcpOptionsId ipv6-cidr-block-
-            association.association-id ipv6-cidr-block-association.ipv6-cidr-block ipv6-cidr-block-
-            association.ipv6-pool ipv6-cidr-block-association.state is-default isDefault owner-id state vpc-
-            id
+            cidr cidr-block cidrBlock cidr-block-association.association-id
+            cidr-block-association.cidr-block cidr-block-association.state dhcp-options-id dhcpOptionsId
+            ipv6-cidr-block-association.association-id ipv6-cidr-block-association.ipv6-cidr-block
+            ipv6-cidr-block-association.ipv6-pool ipv6-cidr-block-association.state is-default isDefault
+            owner-id state vpc-id
         """,
         "DescribeSubnets": """
-            availability-zone availabilityZone availability-zone-id availabilityZoneId available-ip-address-
-            count cidr cidr-block cidrBlock customer-owned-ipv4-pool default-for-az defaultForAz enable-
-            dns64 enable-lni-at-device-index ipv6-cidr-block-association.association-id ipv6-cidr-block-
-            association.ipv6-cidr-block ipv6-cidr-block-association.state ipv6-native map-customer-owned-ip-
-            on-launch map-public-ip-on-launch outpost-arn owner-id private-dns-name-options-on-
-            launch.hostname-type private-dns-name-options-on-launch.enable-resource-name-dns-a-record
-            private-dns-name-options-on-launch.enable-resource-name-dns-aaaa-record state subnet-arn subnet-
-            id vpc-id
+            availability-zone availabilityZone availability-zone-id availabilityZoneId
+            available-ip-address-count cidr cidr-block cidrBlock customer-owned-ipv4-pool default-for-az
+            defaultForAz enable-dns64 enable-lni-at-device-index ipv6-cidr-block-association.association-id
+            ipv6-cidr-block-association.ipv6-cidr-block ipv6-cidr-block-association.state ipv6-native
+            map-customer-owned-ip-on-launch map-public-ip-on-launch outpost-arn owner-id
+            private-dns-name-options-on-launch.hostname-type
+            private-dns-name-options-on-launch.enable-resource-name-dns-a-record
+            private-dns-name-options-on-launch.enable-resource-name-dns-aaaa-record state subnet-arn
+            subnet-id vpc-id
         """,
         "DescribeInternetGateways": "attachment.state attachment.vpc-id internet-gateway-id owner-id",
         "DescribeEgressOnlyInternetGateways": "",
@@ -40,21 +41,22 @@ _FILTERS: dict[str, frozenset[str]] = {
         "DescribeRouteTables": """
             association.gateway-id association.route-table-association-id association.route-table-id
             association.subnet-id association.main owner-id route-table-id route.destination-cidr-block
-            route.destination-ipv6-cidr-block route.destination-prefix-list-id route.egress-only-internet-
-            gateway-id route.gateway-id route.instance-id route.nat-gateway-id route.transit-gateway-id
-            route.origin route.state route.vpc-peering-connection-id vpc-id
+            route.destination-ipv6-cidr-block route.destination-prefix-list-id
+            route.egress-only-internet-gateway-id route.gateway-id route.instance-id route.nat-gateway-id
+            route.transit-gateway-id route.origin route.state route.vpc-peering-connection-id vpc-id
         """,
         "DescribeAddresses": """
-            allocation-id association-id instance-id network-border-group network-interface-id network-
-            interface-owner-id private-ip-address public-ip domain
+            allocation-id association-id instance-id network-border-group network-interface-id
+            network-interface-owner-id private-ip-address public-ip domain
         """,
         "DescribeSecurityGroups": """
-            description egress.ip-permission.cidr egress.ip-permission.from-port egress.ip-permission.group-
-            id egress.ip-permission.group-name egress.ip-permission.ipv6-cidr egress.ip-permission.prefix-
-            list-id egress.ip-permission.protocol egress.ip-permission.to-port egress.ip-permission.user-id
-            group-id group-name ip-permission.cidr ip-permission.from-port ip-permission.group-id ip-
-            permission.group-name ip-permission.ipv6-cidr ip-permission.prefix-list-id ip-
-            permission.protocol ip-permission.to-port ip-permission.user-id owner-id vpc-id
+            description egress.ip-permission.cidr egress.ip-permission.from-port
+            egress.ip-permission.group-id egress.ip-permission.group-name egress.ip-permission.ipv6-cidr
+            egress.ip-permission.prefix-list-id egress.ip-permission.protocol egress.ip-permission.to-port
+            egress.ip-permission.user-id group-id group-name ip-permission.cidr ip-permission.from-port
+            ip-permission.group-id ip-permission.group-name ip-permission.ipv6-cidr
+            ip-permission.prefix-list-id ip-permission.protocol ip-permission.to-port ip-permission.user-id
+            owner-id vpc-id
         """,
         "DescribeSecurityGroupRules": "group-id security-group-rule-id",
         "DescribeVpcPeeringConnections": """
@@ -78,8 +80,8 @@ _FILTERS: dict[str, frozenset[str]] = {
             private-ip-address requester-id requester-managed source-dest-check status subnet-id vpc-id
         """,
         "DescribeAvailabilityZones": """
-            group-long-name group-name message opt-in-status parent-zone-id parent-zone-name region-name state
-            zone-id zone-name zone-type
+            group-long-name group-name message opt-in-status parent-zone-id parent-zone-name region-name
+            state zone-id zone-name zone-type
         """,
         "DescribeTags": "key resource-id resource-type value",
     }.items()
