@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import TypeVar
 
 from temporalio import workflow
-from temporalio.common import SearchAttributePair
+from temporalio.common import SearchAttributePair, SearchAttributeUpdate
 from temporalio.exceptions import ApplicationError, FailureError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
@@ -299,10 +299,10 @@ class ClusterWorkflow:
         self._choices = ("retry", "abort", "skip") if skippable else ("retry", "abort")
         self._decision = None
         self._enter(ClusterPhase.HELD)
-        await workflow.wait_condition(lambda: self._decision is not None)
+        await workflow.wait_condition(self._decided)
         self._failure, self._choices = None, ()
         self._enter(before)
-        return self._decision or "abort"
+        return str(self._decision)
 
     async def _interruptible(self, work: Callable[[], Awaitable[None]]) -> Failure | None:
         """Do the work unless told to leave meanwhile; what was begun has then really ended."""
@@ -337,6 +337,9 @@ class ClusterWorkflow:
         if decision in self._choices:
             self._decision = decision
 
+    def _decided(self) -> bool:
+        return self._decision is not None
+
     @property
     def _key(self) -> ClusterKey:
         return ClusterKey(tenant=self._tenant, cluster=self._name)
@@ -348,7 +351,7 @@ class ClusterWorkflow:
     def _enter(self, phase: ClusterPhase) -> None:
         held = ClusterPhase.HELD in (phase, self._phase)
         self._phase = phase
-        changes = [PHASE.value_set(phase)]
+        changes: list[SearchAttributeUpdate[str] | SearchAttributeUpdate[bool]] = [PHASE.value_set(phase)]
         if held:
             changes.append(STUCK.value_set(phase is ClusterPhase.HELD))
         workflow.upsert_search_attributes(changes)

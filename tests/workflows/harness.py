@@ -67,15 +67,12 @@ class Harness:
         assert not self._failures.seen, self._failures.seen
 
     async def start_worker(self) -> Worker:
+        membership = MembershipActivities(self.client)
         worker = Worker(
             self.client,
             task_queue=self.tenant,
             workflows=[ClusterWorkflow, VpcWorkflow],
-            activities=[
-                *self.world.activities(),
-                MembershipActivities(self.client).join_vpc,
-                MembershipActivities(self.client).find_memberships,
-            ],  # fmt: skip
+            activities=[*self.world.activities(), membership.join_vpc, membership.find_memberships],
             workflow_runner=sandboxed(),
             max_concurrent_activities=500,
             max_heartbeat_throttle_interval=timedelta(seconds=1),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from pathlib import Path
 
@@ -20,13 +21,17 @@ _HISTORIES = Path(__file__).parents[1] / "histories"
 _RECORD = os.environ.get("TRELLIS_RECORD_HISTORIES")
 
 
+def _read(file: Path) -> WorkflowHistory:
+    return WorkflowHistory.from_json(file.stem, file.read_text())
+
+
 def _replayer() -> Replayer:
     return Replayer(workflows=WORKFLOWS, data_converter=pydantic_data_converter, workflow_runner=sandboxed())
 
 
 @pytest.mark.parametrize("file", sorted(_HISTORIES.rglob("*.json")), ids=lambda file: f"{file.parent.name}/{file.stem}")
 async def test_a_recorded_history_replays(file: Path) -> None:
-    await _replayer().replay_workflow(WorkflowHistory.from_json(file.stem, file.read_text()))
+    await _replayer().replay_workflow(await asyncio.to_thread(_read, file))
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
