@@ -13,6 +13,8 @@ from types import FrameType
 import uvicorn
 
 from sandbox.garden.app import garden_app
+from sandbox.garden.providers import Provider
+from sandbox.garden.providers.aws import Aws
 from sandbox.garden.settings import Settings
 from sandbox.garden.tls import server_certificate
 from sandbox.kube import Store
@@ -49,16 +51,19 @@ def main() -> None:
     listener = socket.create_server(("127.0.0.1", arguments.port))
     url = f"https://127.0.0.1:{listener.getsockname()[1]}"
     settings = Settings(shoot_seconds=arguments.shoot_seconds, retry_seconds=arguments.retry_seconds)
-    asyncio.run(_serve(listener, url, arguments.state_dir, settings, arguments.aws_endpoint))
+    clouds: list[Provider] = [Aws(arguments.aws_endpoint)]
+    asyncio.run(_serve(listener, url, arguments.state_dir, settings, clouds))
     # A thread may still be in a call to a cloud. Nothing is lost: the operation begins again at the next start.
     sys.stdout.flush()
     os._exit(0)
 
 
-async def _serve(listener: socket.socket, url: str, state_dir: Path, settings: Settings, aws_endpoint: str) -> None:
+async def _serve(
+    listener: socket.socket, url: str, state_dir: Path, settings: Settings, clouds: list[Provider]
+) -> None:
     store = Store(state_dir / "garden.db")
     tls = server_certificate(state_dir)
-    app = garden_app(store, state_dir, settings, url, tls.authority, aws_endpoint)
+    app = garden_app(store, state_dir, settings, url, tls.authority, clouds)
     config = uvicorn.Config(
         app,
         log_level="warning",

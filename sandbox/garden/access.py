@@ -135,7 +135,5 @@ def _not_allowed(user: str, action: Action) -> Denied:
     plural = f"{resource.plural}/{action.subresource}".rstrip("/") if resource else ""
     group = resource.group if resource else ""
     where = f' in the namespace "{action.namespace}"' if action.namespace else " at the cluster scope"
-    text = (
-        f'{plural} "{action.name}" is forbidden: User "{user}" cannot {action.verb} resource "{plural}" in API group '
-    )
-    return denied(403, f'{text}"{group}"{where}')
+    text = f'User "{user}" cannot {action.verb} resource "{plural}" in API group "{group}"{where}'
+    return denied(403, f'{plural} "{action.name}" is forbidden: {text}')

@@ -63,9 +63,8 @@ class ShootAdmission:
     ) -> None:
         binding = self._binding(shoot)
         if profile is None:
-            refuse_forbidden(
-                name, f'cloudprofile.core.gardener.cloud "{shoot["spec"]["cloudProfile"]["name"]}" not found'
-            )
+            asked = shoot["spec"]["cloudProfile"]["name"]
+            refuse_forbidden(name, f'cloudprofile.core.gardener.cloud "{asked}" not found')
         if binding is None:
             asked = shoot["spec"].get("credentialsBindingName")
             refuse_forbidden(name, f'credentialsbinding.security.gardener.cloud "{asked}" not found')
@@ -76,9 +75,7 @@ class ShootAdmission:
             refuse_forbidden(name, joined(found))
         if provider is None:
             kind = shoot["spec"]["provider"]["type"]
-            refuse_forbidden(
-                name, f'no extension of kind "Infrastructure" and type "{kind}" is registered in this garden'
-            )
+            refuse_forbidden(name, f'no extension of kind "Infrastructure" and type "{kind}" is registered')
         assert provider is not None
         _check_webhook(provider, provider.problems(shoot, old, profile))
 
@@ -145,11 +142,9 @@ def _check_shape(shoot: Object) -> None:
 
 
 def _undecodable(path: str, kind: type) -> Denied:
-    wanted = {dict: "an object", list: "an array", str: "a string"}[kind]
-    return denied(
-        400,
-        f'Shoot in version "v1beta1" cannot be handled as a Shoot: json: cannot unmarshal {path}: {wanted} is needed',
-    )
+    wanted = {"dict": "an object", "list": "an array", "str": "a string"}[kind.__name__]
+    text = f"json: cannot unmarshal {path}: {wanted} is needed"
+    return denied(400, f'Shoot in version "v1beta1" cannot be handled as a Shoot: {text}')
 
 
 def _fill_in(shoot: Object, profile: Object | None) -> None:
@@ -237,6 +232,5 @@ def _check_webhook(provider: Provider, found: list[Problem]) -> None:
     if found:
         webhook = f"validator.{provider.type}.extensions.gardener.cloud"
         details: dict[str, Any] = {"causes": [problem.cause() for problem in found]}
-        raise Denied(
-            "Forbidden", f'admission webhook "{webhook}" denied the request: {joined(found)}', 403, details=details
-        )
+        text = f'admission webhook "{webhook}" denied the request: {joined(found)}'
+        raise Denied("Forbidden", text, 403, details=details)

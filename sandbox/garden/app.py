@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -21,8 +21,8 @@ from sandbox.garden.controller import ShootController
 from sandbox.garden.hosts import Hosts
 from sandbox.garden.insides import Insides, server_of
 from sandbox.garden.netexec import Netexec
+from sandbox.garden.nodes import NODES
 from sandbox.garden.providers import Provider
-from sandbox.garden.providers.aws import Aws
 from sandbox.garden.settings import Settings
 from sandbox.garden.start import furnish
 from sandbox.kube import CORE, Store, denied, kube_app
@@ -30,7 +30,9 @@ from sandbox.kube import CORE, Store, denied, kube_app
 _THREADS = 16
 
 
-def garden_app(store: Store, state_dir: Path, settings: Settings, url: str, authority: Path, aws_endpoint: str | None) -> Starlette:
+def garden_app(
+    store: Store, state_dir: Path, settings: Settings, url: str, authority: Path, clouds: Iterable[Provider]
+) -> Starlette:
     """Wires it all; writes `garden.kubeconfig` into the state directory when it starts.
 
     Args:
@@ -39,9 +41,9 @@ def garden_app(store: Store, state_dir: Path, settings: Settings, url: str, auth
         settings: How the garden behaves; changed in place by PUT /sandbox/settings.
         url: Under which the application is reached, without a slash at the end.
         authority: The certificate in PEM that clients are to trust.
-        aws_endpoint: The URL of AWS; None for AWS itself.
+        clouds: The providers whose shoots this garden serves.
     """
-    providers: dict[str, Provider] = {each.type: each for each in (Aws(aws_endpoint),)}
+    providers = {each.type: each for each in clouds}
     access = Access(store, state_dir, settings, url, authority)
     hosts, insides = Hosts(), Insides(store)
     executor = ThreadPoolExecutor(_THREADS, thread_name_prefix="cloud")
@@ -56,7 +58,7 @@ def garden_app(store: Store, state_dir: Path, settings: Settings, url: str, auth
 
     def shoot_server(request: Request) -> str:
         key = (request.path_params["namespace"], request.path_params["name"])
-        if not store.list(server_of(key), insides.nodes.key):
+        if not store.list(server_of(key), NODES.key):
             raise denied(404, "the server could not find the requested resource")
         return server_of(key)
 
@@ -65,9 +67,8 @@ def garden_app(store: Store, state_dir: Path, settings: Settings, url: str, auth
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         furnish(store)
-        insides.resume(
-            (each["metadata"]["namespace"], each["metadata"]["name"]) for each in store.list(kinds.GARDEN, shoots.key)
-        )
+        known = [each["metadata"] for each in store.list(kinds.GARDEN, shoots.key)]
+        insides.resume((meta["namespace"], meta["name"]) for meta in known)
         controller = ShootController(store, providers, settings, executor, hosts, insides, access.api_server)
         task = asyncio.create_task(controller.run())
         access.write_kubeconfig(state_dir / "garden.kubeconfig")
@@ -81,7 +82,7 @@ def garden_app(store: Store, state_dir: Path, settings: Settings, url: str, auth
 
     return Starlette(
         routes=[
-            Route("/sandbox/settings", _settings_endpoint(settings), methods=["GET", "PUT"]),
+            Route("/sandbox/settings", _switchboard(settings), methods=["GET", "PUT"]),
             Mount("/shoots/{namespace}/{name}", app=inside),
             Mount("/", app=garden),
         ],
@@ -89,8 +90,8 @@ def garden_app(store: Store, state_dir: Path, settings: Settings, url: str, auth
     )
 
 
-def _settings_endpoint(settings: Settings):  # type: ignore[no-untyped-def]  # noqa: ANN202
-    async def endpoint(request: Request) -> Response:
+def _switchboard(settings: Settings) -> Callable[[Request], Awaitable[Response]]:
+    async def answer(request: Request) -> Response:
         if request.method == "PUT":
             try:
                 given = Settings.model_validate_json(await request.body())
@@ -100,4 +101,4 @@ def _settings_endpoint(settings: Settings):  # type: ignore[no-untyped-def]  # n
                 setattr(settings, field, getattr(given, field))
         return JSONResponse(settings.model_dump(mode="json"))
 
-    return endpoint
+    return answer

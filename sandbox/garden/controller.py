@@ -162,7 +162,8 @@ class ShootController:
         resource = f"Worker {order.technical_id}/{key[1]}"
         await self._step(
             _WORKER_TASK,
-            f"Error while waiting for {resource} to become ready: error during reconciliation: Error reconciling Worker: ",
+            f"Error while waiting for {resource} to become ready: error during reconciliation: "
+            "Error reconciling Worker: ",
             lambda: provider.reconcile_machines(order, record),
         )
         self._hosts.put(key, provider.type, order, record)
@@ -289,9 +290,8 @@ class ShootController:
         reference = (binding or {}).get("credentialsRef") or {}
         secret = self._store.get(GARDEN, "secrets", reference.get("namespace"), str(reference.get("name")))
         if secret is None:
-            raise _TaskError(
-                "Deploying cloud provider account secret", f"the Secret of CredentialsBinding {name} is missing", ()
-            )
+            text = f"the Secret of CredentialsBinding {name} is missing"
+            raise _TaskError("Deploying cloud provider account secret", text, ())
         return {key: base64.b64decode(value).decode() for key, value in (secret.get("data") or {}).items()}
 
     def _record(self, shoot: Object) -> Record:

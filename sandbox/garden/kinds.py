@@ -44,10 +44,8 @@ def _admit_binding(admission: Admission) -> None:
     name = binding["metadata"]["name"]
     for path in ("provider.type", "credentialsRef.kind", "credentialsRef.name", "credentialsRef.namespace"):
         if not lookup(binding, path):
-            text = (
-                f'CredentialsBinding.security.gardener.cloud "{name}" is invalid: {path}: Required value: must be set'
-            )
-            raise denied(422, text)
+            text = f"{path}: Required value: must be set"
+            raise denied(422, f'CredentialsBinding.security.gardener.cloud "{name}" is invalid: {text}')
     if old is not None and any(binding.get(field) != old.get(field) for field in ("credentialsRef", "provider")):
         text = f'CredentialsBinding.security.gardener.cloud "{name}" is invalid: credentialsRef: field is immutable'
         raise denied(422, text)

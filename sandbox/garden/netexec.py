@@ -14,9 +14,11 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from sandbox.garden.hosts import Hosts, Key
-from sandbox.garden.insides import Insides, is_running, key_of, server_of, target_port
+from sandbox.garden.insides import Insides, key_of, server_of
 from sandbox.garden.kinds import GARDEN, SHOOTS_KEY
+from sandbox.garden.pods import is_running
 from sandbox.garden.providers import CloudError, Host, Provider
+from sandbox.garden.services import target_port
 from sandbox.kube import Object, ProxyTarget, Store, denied, lookup
 
 _PORT = 8080
@@ -57,9 +59,8 @@ class Netexec:
     def _pod(self, target: ProxyTarget) -> tuple[Object, int]:
         obj = self._store.get(target.server, target.resource.key, target.namespace, target.name)
         if obj is None:
-            raise denied(
-                404, f'{target.resource.key} "{target.name}" not found', name=target.name, kind=target.resource.key
-            )
+            kind = target.resource.key
+            raise denied(404, f'{kind} "{target.name}" not found', name=target.name, kind=kind)
         if target.resource.key == "pods":
             return obj, int(target.port) if target.port.isdigit() else _first_port(obj)
         if target.resource.key != "services":
@@ -89,6 +90,7 @@ class Netexec:
         if not _is_address(host) or not port.isdigit() or int(port) > 65535:
             return PlainTextResponse(f"host and/or port param are invalid. lookup {host}: no such host\n", 400)
         responses, errors = [], []
+        failed = f'Get "http://{host}:{port}/{wanted}": dial tcp {host}:{port}: '
         response = ""
         for _ in range(min(tries, _MOST_TRIES)):
             try:
@@ -96,12 +98,10 @@ class Netexec:
                 responses.append(response)
             except _Lost:
                 response = ""
-                errors.append(f'Get "http://{host}:{port}/{wanted}": dial tcp {host}:{port}: i/o timeout')
+                errors.append(f"{failed}i/o timeout")
             except _Refused:
                 response = ""
-                errors.append(
-                    f'Get "http://{host}:{port}/{wanted}": dial tcp {host}:{port}: connect: connection refused'
-                )
+                errors.append(f"{failed}connect: connection refused")
         output = ({"responses": responses} if response else {}) | ({"errors": errors} if errors else {})
         return Response(json.dumps(output, separators=(",", ":")), media_type="text/plain; charset=utf-8")
 
@@ -127,9 +127,8 @@ class Netexec:
         return self._by_node(server_of(found[0]), found[1].machine.address, port)
 
     async def _across(self, key: Key, provider: str, source: Object, host: str, port: int) -> tuple[Key, Host]:
-        origin = next(
-            (each for each in self._hosts.of(key) if each.machine.address == lookup(source, "status.hostIP")), None
-        )
+        own = lookup(source, "status.hostIP")
+        origin = next((each for each in self._hosts.of(key) if each.machine.address == own), None)
         if origin is None:
             raise _Lost
         if origin.machine.address == host:

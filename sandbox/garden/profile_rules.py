@@ -63,8 +63,8 @@ def _type_problems(spec: Object, offers: Object, binding: Object) -> list[Proble
         detail = f'provider type in shoot must equal provider type of referenced CloudProfile: "{offers["type"]}"'
         return [invalid(path, asked, detail)]
     if asked != binding["provider"]["type"]:
-        detail = f'provider type in shoot must match provider type of referenced CredentialsBinding: "{binding["provider"]["type"]}"'
-        return [invalid(path, asked, detail)]
+        detail = "provider type in shoot must match provider type of referenced CredentialsBinding"
+        return [invalid(path, asked, f'{detail}: "{binding["provider"]["type"]}"')]
     return []
 
 
@@ -156,7 +156,7 @@ def _volume_problems(path: Path, spec: Object, worker: Object, was: Object, offe
         return [unsupported(path / "volume" / "type", kind or "", sorted(each["name"] for each in good))]
     least, size = chosen.get("minSize"), str(volume.get("size", ""))
     if not size.removesuffix("Gi").isdigit() or not size.endswith("Gi"):
-        return [invalid(path / "volume" / "size", size, 'domain size must match the regex "^(\\d)+Gi$"')]
+        return [invalid(path / "volume" / "size", size, 'volume size must match the regex "^(\\d)+Gi$"')]
     if least and int(size.removesuffix("Gi")) < int(least.removesuffix("Gi")):
         return [invalid(path / "volume" / "size", size, f"size must be >= {least}")]
     return []

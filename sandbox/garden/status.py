@@ -79,9 +79,8 @@ def begin(shoot: Object) -> None:
     status.setdefault("uid", str(uuid.uuid4()))
     status.setdefault("retryCycleStartTime", now())
     status |= {"gardener": _GARDENER, "seedName": SEED, "hibernated": False, "observedGeneration": meta["generation"]}
-    description = (
-        "Deletion of Shoot cluster in progress." if kind == "Delete" else "Reconciliation of Shoot cluster initialized."
-    )
+    starting = "Reconciliation of Shoot cluster initialized."
+    description = "Deletion of Shoot cluster in progress." if kind == "Delete" else starting
     status["lastOperation"] = _operation(kind, "Processing", 0, description)
     label(shoot)
 

@@ -136,8 +136,8 @@ def _delete_own_vpc(session: Session, record: Record) -> None:
     ec2, vpc = session.ec2, record["vpc"]
     gateway, options = record.get("internetGateway"), record.get("dhcpOptions")
     if gateway:
-        gone_is_fine(lambda: ec2.detach_internet_gateway(InternetGatewayId=gateway, VpcId=vpc))
-        gone_is_fine(lambda: ec2.delete_internet_gateway(InternetGatewayId=gateway))
-    gone_is_fine(lambda: ec2.delete_vpc(VpcId=vpc))
+        gone_is_fine(ec2.detach_internet_gateway, InternetGatewayId=gateway, VpcId=vpc)
+        gone_is_fine(ec2.delete_internet_gateway, InternetGatewayId=gateway)
+    gone_is_fine(ec2.delete_vpc, VpcId=vpc)
     if options:
-        gone_is_fine(lambda: ec2.delete_dhcp_options(DhcpOptionsId=options))
+        gone_is_fine(ec2.delete_dhcp_options, DhcpOptionsId=options)

@@ -9,24 +9,70 @@ from botocore.exceptions import BotoCoreError, ClientError
 from sandbox.garden.providers import CloudError
 
 _CODES = {
-    "ERR_INFRA_UNAUTHENTICATED": r"AuthFailure|InvalidAccessKeyId|InvalidSecretAccessKey",
-    "ERR_INFRA_UNAUTHORIZED": r"Unauthorized|InvalidClientTokenId|SignatureDoesNotMatch|UnauthorizedOperation|AccessDenied",
-    "ERR_INFRA_QUOTA_EXCEEDED": r"(?<!Request)LimitExceeded|Quotas|Quota.*exceeded|exceeded quota|Quota has been met|QUOTA_EXCEEDED",
-    "ERR_INFRA_RATE_LIMITS_EXCEEDED": r"RequestLimitExceeded|Throttling|Too many requests",
-    "ERR_INFRA_DEPENDENCIES": r"PendingVerification|Access Not Configured|accessNotConfigured|DependencyViolation"
-    r"|OptInRequired|DeleteConflict|Conflict|inactive billing state|timeout while waiting for state to become"
-    r"|InvalidCidrBlock|already busy for|InsufficientFreeAddressesInSubnet|internal server error|A resource with the ID"
-    r"|currently associated with another service",
-    "ERR_RETRYABLE_INFRA_DEPENDENCIES": r"RetryableError",
-    "ERR_INFRA_RESOURCES_DEPLETED": r"not available in the current hardware cluster|InsufficientInstanceCapacity|out of stock",
-    "ERR_CONFIGURATION_PROBLEM": r"not supported in your requested Availability Zone|InvalidParameterValue|notFound"
-    r"|InvalidSubnet|Invalid value|violates constraint|no attached internet gateway found|invalid VPC attributes"
-    r"|unrecognized feature gate|runtime-config invalid key|strict decoder error|not allowed to configure an unsupported"
-    r"|error during apply of object .* is invalid:|duplicate zones|overlapping zones",
-    "ERR_RETRYABLE_CONFIGURATION_PROBLEM": r"is misconfigured and requires zero voluntary evictions"
-    r"|SDK.CanNotResolveEndpoint|The requested configuration is currently not supported",
+    "ERR_INFRA_UNAUTHENTICATED": ("AuthFailure", "InvalidAccessKeyId", "InvalidSecretAccessKey"),
+    "ERR_INFRA_UNAUTHORIZED": (
+        "Unauthorized",
+        "InvalidClientTokenId",
+        "SignatureDoesNotMatch",
+        "UnauthorizedOperation",
+        "AccessDenied",
+    ),
+    "ERR_INFRA_QUOTA_EXCEEDED": (
+        "(?<!Request)LimitExceeded",
+        "Quotas",
+        "Quota.*exceeded",
+        "exceeded quota",
+        "Quota has been met",
+        "QUOTA_EXCEEDED",
+    ),
+    "ERR_INFRA_RATE_LIMITS_EXCEEDED": ("RequestLimitExceeded", "Throttling", "Too many requests"),
+    "ERR_INFRA_DEPENDENCIES": (
+        "PendingVerification",
+        "Access Not Configured",
+        "accessNotConfigured",
+        "DependencyViolation",
+        "OptInRequired",
+        "DeleteConflict",
+        "Conflict",
+        "inactive billing state",
+        "timeout while waiting for state to become",
+        "InvalidCidrBlock",
+        "already busy for",
+        "InsufficientFreeAddressesInSubnet",
+        "internal server error",
+        "A resource with the ID",
+        "currently associated with another service",
+    ),
+    "ERR_RETRYABLE_INFRA_DEPENDENCIES": ("RetryableError",),
+    "ERR_INFRA_RESOURCES_DEPLETED": (
+        "not available in the current hardware cluster",
+        "InsufficientInstanceCapacity",
+        "out of stock",
+    ),
+    "ERR_CONFIGURATION_PROBLEM": (
+        "not supported in your requested Availability Zone",
+        "InvalidParameterValue",
+        "notFound",
+        "InvalidSubnet",
+        "Invalid value",
+        "violates constraint",
+        "no attached internet gateway found",
+        "invalid VPC attributes",
+        "unrecognized feature gate",
+        "runtime-config invalid key",
+        "strict decoder error",
+        "not allowed to configure an unsupported",
+        "error during apply of object .* is invalid:",
+        "duplicate zones",
+        "overlapping zones",
+    ),
+    "ERR_RETRYABLE_CONFIGURATION_PROBLEM": (
+        "is misconfigured and requires zero voluntary evictions",
+        "SDK.CanNotResolveEndpoint",
+        "The requested configuration is currently not supported",
+    ),
 }
-_PATTERNS = {code: re.compile(pattern, re.IGNORECASE) for code, pattern in _CODES.items()}
+_PATTERNS = {code: re.compile("|".join(patterns), re.IGNORECASE) for code, patterns in _CODES.items()}
 
 
 def codes_of(message: str) -> tuple[str, ...]:

@@ -40,7 +40,7 @@ def delete_machines(session: Session, order: Order, record: Record) -> None:
     if record.get("hadMachines"):
         ids = [each["InstanceId"] for each in machines_of(session, order.technical_id)]
         if ids:
-            gone_is_fine(lambda: session.ec2.terminate_instances(InstanceIds=ids))
+            gone_is_fine(session.ec2.terminate_instances, InstanceIds=ids)
             session.ec2.get_waiter("instance_terminated").wait(
                 InstanceIds=ids, WaiterConfig={"Delay": 1, "MaxAttempts": 180}
             )

@@ -36,7 +36,7 @@ class _View:
         return own or main
 
     def next_hop(self, subnet: str, address: IPv4Address) -> str:
-        """ "local", the id of a peering connection or of another target; "" without a route."""
+        """Where a packet goes: `local`, the id of a peering connection or of another target; "" without a route."""
         table = self.table_of(subnet)
         best, hop = -1, ""
         for cidr in self.cidrs:

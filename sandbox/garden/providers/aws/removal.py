@@ -32,7 +32,7 @@ def delete_infrastructure(session: Session, order: Order, record: Record) -> Non
         ec2.delete_nat_gateway(NatGatewayId=gateway["NatGatewayId"])
     _await_gone(session, [gateway["NatGatewayId"] for gateway in found.nat_gateways])
     for address in found.addresses:
-        gone_is_fine(lambda allocation=address["AllocationId"]: ec2.release_address(AllocationId=allocation))
+        gone_is_fine(ec2.release_address, AllocationId=address["AllocationId"])
     for subnet in found.subnets:
         delete_subnet(session, subnet["SubnetId"])
     for table in found.route_tables:
@@ -40,18 +40,18 @@ def delete_infrastructure(session: Session, order: Order, record: Record) -> Non
     own = f"{tid}-nodes"
     for group in found.security_groups:
         if group["GroupName"] == own:
-            gone_is_fine(lambda group_id=group["GroupId"]: ec2.delete_security_group(GroupId=group_id))
+            gone_is_fine(ec2.delete_security_group, GroupId=group["GroupId"])
 
 
 def delete_subnet(session: Session, subnet: str) -> None:
     """A subnet, which must be empty."""
-    gone_is_fine(lambda: session.ec2.delete_subnet(SubnetId=subnet))
+    gone_is_fine(session.ec2.delete_subnet, SubnetId=subnet)
 
 
-def gone_is_fine(call: Callable[[], Any]) -> None:
+def gone_is_fine(call: Callable[..., Any], **arguments: Any) -> None:
     """Makes a call that removes something, which may be gone already."""
     try:
-        call()
+        call(**arguments)
     except ClientError as error:
         if not any(part in error_code(error) for part in _ABSENT):
             raise
@@ -61,18 +61,18 @@ def _delete_service_groups(session: Session, found: Inventory, tid: str) -> None
     # Groups that the cloud controller made for load balancers carry the cluster's tag too.
     for group in found.security_groups:
         if group["GroupName"] != f"{tid}-nodes" and tag_of(group, cluster_tag(tid)) == "owned":
-            gone_is_fine(lambda group_id=group["GroupId"]: session.ec2.delete_security_group(GroupId=group_id))
+            gone_is_fine(session.ec2.delete_security_group, GroupId=group["GroupId"])
 
 
 def _delete_identity(session: Session, record: Record, tid: str) -> None:
     if not record.get("identity"):
         return
     name, iam = f"{tid}-nodes", session.iam
-    gone_is_fine(lambda: session.ec2.delete_key_pair(KeyName=f"{tid}-ssh-publickey"))
-    gone_is_fine(lambda: iam.remove_role_from_instance_profile(InstanceProfileName=name, RoleName=name))
-    gone_is_fine(lambda: iam.delete_role_policy(RoleName=name, PolicyName=name))
-    gone_is_fine(lambda: iam.delete_instance_profile(InstanceProfileName=name))
-    gone_is_fine(lambda: iam.delete_role(RoleName=name))
+    gone_is_fine(session.ec2.delete_key_pair, KeyName=f"{tid}-ssh-publickey")
+    gone_is_fine(iam.remove_role_from_instance_profile, InstanceProfileName=name, RoleName=name)
+    gone_is_fine(iam.delete_role_policy, RoleName=name, PolicyName=name)
+    gone_is_fine(iam.delete_instance_profile, InstanceProfileName=name)
+    gone_is_fine(iam.delete_role, RoleName=name)
     record["identity"] = False
 
 
@@ -80,8 +80,8 @@ def _delete_route_table(session: Session, table: Any) -> None:
     for association in table.get("Associations", []):
         if not association.get("Main") and association.get("RouteTableAssociationId"):
             association_id = association["RouteTableAssociationId"]
-            gone_is_fine(lambda each=association_id: session.ec2.disassociate_route_table(AssociationId=each))
-    gone_is_fine(lambda: session.ec2.delete_route_table(RouteTableId=table["RouteTableId"]))
+            gone_is_fine(session.ec2.disassociate_route_table, AssociationId=association_id)
+    gone_is_fine(session.ec2.delete_route_table, RouteTableId=table["RouteTableId"])
 
 
 def _await_gone(session: Session, gateways: list[str]) -> None:

@@ -164,9 +164,9 @@ def _public_subnet_problems(session: Session, vpc_id: str, cluster_tag: str) -> 
     if session.ec2.describe_subnets(Filters=filters)["Subnets"]:
         return []
     detail = (
-        "no public subnet available for the AWS Cloud Controller Manager configuration; either specify a public CIDR in "
-        "at least one zone, use publicSubnetID in BYO mode, or ensure an existing subnet in the VPC is tagged with "
-        f"kubernetes.io/role/elb=1 and {cluster_tag}=1"
+        "no public subnet available for the AWS Cloud Controller Manager configuration; "
+        "either specify a public CIDR in at least one zone, use publicSubnetID in BYO mode, or ensure an existing "
+        f"subnet in the VPC is tagged with kubernetes.io/role/elb=1 and {cluster_tag}=1"
     )
     return [forbidden("networks.zones", detail)]
 
@@ -177,11 +177,10 @@ def _allocation_problems(session: Session, networks: Networks, cluster_tag: str)
         return []
     path = "networks.zones[].elasticIPAllocationID"
     addresses = {each["AllocationId"]: each for each in session.ec2.describe_addresses()["Addresses"]}
+    filters: Any = [{"Name": "tag-key", "Values": [cluster_tag]}]
     own = {
         address.get("AllocationId")
-        for gateway in session.ec2.describe_nat_gateways(Filters=[{"Name": "tag-key", "Values": [cluster_tag]}])[
-            "NatGateways"
-        ]
+        for gateway in session.ec2.describe_nat_gateways(Filters=filters)["NatGateways"]
         for address in gateway["NatGatewayAddresses"]
     }
     found = []
@@ -190,7 +189,10 @@ def _allocation_problems(session: Session, networks: Networks, cluster_tag: str)
             detail = f'elastic IP in zone "{zone}" cannot be used as it does not exist.'
             found.append(invalid(path, allocation, detail))
         elif addresses[allocation].get("AssociationId") and allocation not in own:
-            detail = f'elastic IP in zone "{zone}" cannot be attached to the clusters NAT Gateway(s) as it is already associated.'
+            detail = (
+                f'elastic IP in zone "{zone}" cannot be attached to the clusters NAT Gateway(s) '
+                "as it is already associated."
+            )
             found.append(invalid(path, allocation, detail))
     return found
 

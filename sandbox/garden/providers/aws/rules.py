@@ -298,8 +298,8 @@ def _allocation_problems(networks: Networks) -> list[Problem]:
             continue
         path = Path("networks.zones")[index] / "elasticIPAllocationID"
         if zone.public is None:
-            detail = "elasticIPAllocationID is only valid when workers and public CIDRs are provided (Gardener-managed subnets)"
-            found.append(forbidden(path, detail))
+            detail = "elasticIPAllocationID is only valid when workers and public CIDRs are provided"
+            found.append(forbidden(path, f"{detail} (Gardener-managed subnets)"))
         if allocation in seen:
             found.append(duplicate(path, allocation))
         seen.add(allocation)
