@@ -1,13 +1,17 @@
-from collections.abc import AsyncIterator
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
 from activities.gardener.client import Garden
+from activities.gardener.manifest import cluster_of, selector
 from domain.shoots import ClusterKey
 from sandbox.garden import start
 from sandbox.kube import Store
 from tests.activities.gardener.byhand import NAMESPACE, HandGarden, garden_app, kubeconfig, served
+from tests.activities.gardener.sandboxed import World, make_network, running_garden
 
 
 @pytest.fixture
@@ -26,3 +30,29 @@ async def hand(tmp_path: Path) -> AsyncIterator[HandGarden]:
 @pytest.fixture
 def alpha() -> ClusterKey:
     return ClusterKey(tenant="default", cluster="alpha")
+
+
+@pytest.fixture(scope="session")
+def garden_url(tmp_path_factory: pytest.TempPathFactory, aws_endpoint: str) -> Iterator[tuple[str, Path]]:
+    """The sandbox's garden: its URL and its kubeconfig."""
+    state = tmp_path_factory.mktemp("garden")
+    with running_garden(state, aws_endpoint) as url:
+        yield url, state / "garden.kubeconfig"
+
+
+@pytest.fixture
+async def world(
+    garden_url: tuple[str, Path], aws_endpoint: str, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[World]:
+    """A VPC of one's own, without clusters; those that a test makes go with it."""
+    url, file = garden_url
+    monkeypatch.setenv("AWS_ENDPOINT_URL", aws_endpoint)
+    async with await Garden.connect(file, NAMESPACE) as garden:
+        vpc = f"v{uuid.uuid4().hex[:8]}"
+        secret = await garden.credentials("aws")
+        network, ec2 = await asyncio.to_thread(make_network, secret, vpc, aws_endpoint)
+        here = World(garden, url, network, ec2, vpc)
+        yield here
+        here.setting(fail=[])
+        for shoot in await garden.shoots(selector("default", vpc)):
+            await here.remove(cluster_of(shoot))
