@@ -62,6 +62,10 @@ QUOTAS = {
         "vpc", "L-E79EC296", "VPC security groups per Region", "SecurityGroupLimitExceeded", 2500,
         "The maximum number of security groups has been reached.",
     ),
+    "rules_per_security_group": Quota(
+        "vpc", "L-0EA8095F", "Inbound or outbound rules per security group", "RulesPerSecurityGroupLimitExceeded", 60,
+        "The maximum number of rules per security group has been reached.",
+    ),
     "peerings_per_vpc": Quota(
         "vpc", "L-7E9ECCDB", "Active VPC peering connections per VPC",
         "ActiveVpcPeeringConnectionPerVpcLimitExceeded", 50,
@@ -70,9 +74,9 @@ QUOTAS = {
 }  # fmt: skip
 
 
-def enforce(call: Call, name: str, in_use: int) -> None:
-    """Refuse one more of what this quota limits when it is used up."""
-    if in_use >= getattr(call.settings.limits, name):
+def enforce(call: Call, name: str, in_use: int, more: int = 1) -> None:
+    """Refuse `more` of what this quota limits where they go beyond it."""
+    if in_use + more > getattr(call.settings.limits, name):
         refuse(QUOTAS[name].error, QUOTAS[name].message)
 
 

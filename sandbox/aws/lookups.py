@@ -188,5 +188,6 @@ def is_match(value: Any, patterns: list[str] | str) -> bool:
     values = [str(value)] if isinstance(value, str | int) else [str(one) for one in value]
     wanted = [patterns] if isinstance(patterns, str) else patterns
     # A bracket is an ordinary character in EC2's patterns, and a character class in Python's.
-    globs = [str(pattern).replace("[", "[[]") for pattern in wanted]
-    return any(fnmatch.fnmatchcase(one, glob) for one in values for glob in globs)
+    plain = {str(pattern) for pattern in wanted}
+    globs = [pattern.replace("[", "[[]") for pattern in plain if "*" in pattern or "?" in pattern]
+    return any(one in plain or any(fnmatch.fnmatchcase(one, glob) for glob in globs) for one in values)

@@ -37,6 +37,7 @@ def mend(clock: Callable[[], float]) -> None:
     TaggedEC2Resource.get_tags = _tags_of
     moto.ec2.utils.is_filter_matching = _is_filter_matching
     Route.state = property(state_of)
+    EC2Backend._verify_group_will_respect_rule_count_limit = _no_own_limit  # noqa: SLF001
     ec2_backends.backend = _new_cloud
 
     def utcnow() -> datetime:
@@ -79,6 +80,10 @@ def _tags_of(resource: Any) -> list[dict[str, str]]:
     tags = resource.ec2_backend.tags.get(resource.id, {}) if resource.id else {}
     kind = EC2_PREFIX_TO_RESOURCE.get(get_prefix(resource.id), "") if tags else ""
     return [{"resource_id": resource.id, "key": key, "value": tags[key], "resource_type": kind} for key in tags]
+
+
+def _no_own_limit(*_: Any, **__: Any) -> None:
+    """The limit on a group's rules is in `limits`, not fixed at 60."""
 
 
 def _is_filter_matching(resource: Any, name: str, values: Any) -> bool:

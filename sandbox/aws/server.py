@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import parse_qs
 from xml.sax.saxutils import escape
 
+from moto.iam.models import get_account_id_from
 from moto.moto_server.werkzeug_app import MotoRequestHandler
 from werkzeug.serving import BaseWSGIServer, make_server
 from werkzeug.wsgi import get_input_stream
@@ -19,9 +20,9 @@ from .guard import is_reading
 from .settings import SettingsError
 from .world import Reply, World
 
-__all__ = ["Application", "bound"]
+__all__ = ["Application", "account_of", "bound"]
 
-_SCOPE = re.compile(r"Credential=([^/,\s]+)/\d+/([^/]+)/ec2/aws4_request")
+_SCOPE = re.compile(r"Credential=([^/,\s]+)/\d+/([^/]+)/([^/]+)/aws4_request")
 
 
 class Application:
@@ -46,10 +47,13 @@ class Application:
         scope = _SCOPE.search(environment.get("HTTP_AUTHORIZATION", ""))
         if scope is None:
             return self._world.read(environment)
-        key, region = scope.groups()
+        key, region, service = scope.groups()
+        account = environment.setdefault("HTTP_X_MOTO_ACCOUNT_ID", account_of(key))
+        if service != "ec2":
+            return self._world.read(environment)
         body = _body(environment)
         action = parse_qs(body).get("Action", [""])[0]
-        reply = self._world.read(environment) if is_reading(action) else self._world.change(region, key, body)
+        reply = self._world.read(environment) if is_reading(action) else self._world.change(account, region, body)
         return _in_shape(reply, action)
 
     def _settings(self, method: str, environment: dict[str, Any]) -> Reply:
@@ -75,6 +79,11 @@ class _Handler(MotoRequestHandler):  # type: ignore[misc]  # moto has no types
 
     def log_request(self, *_: object) -> None:
         """One line per request would drown what matters."""
+
+
+def account_of(key: str) -> str:
+    """The account of an access key: a key of twelve digits is its own account, the others are as moto knows them."""
+    return key if re.fullmatch(r"\d{12}", key) else str(get_account_id_from(key))
 
 
 def _body(environment: dict[str, Any]) -> str:

@@ -47,6 +47,7 @@ class Limits(BaseModel):
     nat_gateways_per_zone: Limit = 2000
     elastic_ips: Limit = 5000
     security_groups: Limit = 10000
+    rules_per_security_group: Limit = 60
     peerings_per_vpc: Limit = 125
 
 
@@ -61,6 +62,7 @@ class Settings(BaseModel):
 
     delays: Delays = Delays()
     limits: Limits = Limits()
+    changes_per_snapshot: Annotated[int, Field(ge=1)] = 2000
     host_bits: Literal["refuse", "canonical"] = "refuse"
 
     def changed(self, patch: object) -> Settings:

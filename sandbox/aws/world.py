@@ -37,7 +37,6 @@ from .settings import Settings
 __all__ = ["Change", "Reply", "StateError", "World"]
 
 _log = logging.getLogger("sandbox.aws")
-_CHANGES_PER_SNAPSHOT = 2000
 # moto's objects are stored as they are: another version of moto may not understand them.
 _WRITER = f"moto {moto.__version__}\n".encode()
 _ID = re.compile(r"\b[a-z]+(?:-[a-z]+)*-[0-9a-f]{17}\b")
@@ -62,9 +61,8 @@ class Change:
     at: float
     """Seconds since 1970."""
     seed: int
+    account: str
     region: str
-    key: str
-    """The access key's id, which tells the account. The signature is not kept: nobody checks it."""
     body: str
     """The parameters, form-encoded."""
 
@@ -75,10 +73,15 @@ class Change:
 
     def environment(self) -> dict[str, Any]:
         """The request as a WSGI environment, the same whenever and wherever it runs."""
-        scope = f"{self.key}/19700101/{self.region}/ec2/aws4_request"
+        credential = f"Credential=none/19700101/{self.region}/ec2/aws4_request"
         return EnvironBuilder(
             method="POST",
-            headers=Headers({"Authorization": f"AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host, Signature=0"}),
+            headers=Headers(
+                {
+                    "Authorization": f"AWS4-HMAC-SHA256 {credential}, SignedHeaders=host, Signature=none",
+                    "X-Moto-Account-Id": self.account,
+                }
+            ),
             content_type="application/x-www-form-urlencoded; charset=utf-8",
             data=self.body.encode(),
         ).get_environ()
@@ -112,10 +115,10 @@ class World:
             self.now = time.time()
             return self._run(environment)
 
-    def change(self, region: str, key: str, body: str) -> Reply:
+    def change(self, account: str, region: str, body: str) -> Reply:
         """Make a change to EC2, durably."""
         with self._lock:
-            made = Change(time.time(), random.getrandbits(64), region, key, body)
+            made = Change(time.time(), random.getrandbits(64), account, region, body)
             reply = self._make(made)
             self._record({"change": asdict(made), "gave": _digest(reply)})
             return reply
@@ -153,7 +156,7 @@ class World:
     def _record(self, entry: dict[str, Any]) -> None:
         self._number += 1
         self._journal.append({"number": self._number, **entry})
-        if self._number - self._last_snapshot >= _CHANGES_PER_SNAPSHOT:
+        if self._number - self._last_snapshot >= self.settings.changes_per_snapshot:
             self._save()
 
     def _save(self) -> None:

@@ -52,12 +52,12 @@ class Server:
     def ended(self) -> None:
         self.process.communicate(timeout=20)
 
-    def client(self, service: str = "ec2", region: str = REGION) -> Any:
+    def client(self, service: str = "ec2", region: str = REGION, key: str = "sandbox") -> Any:
         return boto3.client(
             service,
             region_name=region,
             endpoint_url=self.url,
-            aws_access_key_id="sandbox",
+            aws_access_key_id=key,
             aws_secret_access_key="sandbox",
             # A refusal shall be seen as it is.
             config=Config(retries={"total_max_attempts": 1}),

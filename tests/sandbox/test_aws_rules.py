@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.sandbox.aws_server import (
     REGION,
     Server,
@@ -130,6 +131,18 @@ class TestVpcs:
         ec2.associate_dhcp_options(VpcId=vpc, DhcpOptionsId="default")
         ec2.delete_dhcp_options(DhcpOptionsId=options)
 
+    def test_dns_attributes_are_set_one_at_a_time(self, ec2: Any, vpc: str) -> None:
+        on, off = {"Value": True}, {"Value": False}
+        modify = ec2.modify_vpc_attribute
+        both = {"EnableDnsSupport": on, "EnableDnsHostnames": on}
+        assert refusal(modify, VpcId=vpc, **both) == "InvalidParameterCombination"
+        modify(VpcId=vpc, EnableDnsSupport=off)
+        assert refusal(modify, VpcId=vpc, EnableDnsHostnames=on) == "InvalidParameterValue"
+        modify(VpcId=vpc, EnableDnsSupport=on)
+        modify(VpcId=vpc, EnableDnsHostnames=on)
+        shown = ec2.describe_vpc_attribute(VpcId=vpc, Attribute="enableDnsHostnames")
+        assert shown["EnableDnsHostnames"] == on
+
 
 class TestSecondaryRanges:
     @pytest.mark.parametrize(
@@ -193,6 +206,21 @@ class TestSubnets:
         make_subnet(ec2, vpc)
         assert refusal(ec2.create_subnet, VpcId=vpc, CidrBlock="10.0.0.128/25") == "InvalidSubnet.Conflict"
         assert refusal(ec2.create_subnet, VpcId=vpc, CidrBlock="10.1.0.0/24") == "InvalidSubnet.Range"
+
+    def test_a_subnet_is_no_smaller_than_28(self, ec2: Any, vpc: str) -> None:
+        assert refusal(ec2.create_subnet, VpcId=vpc, CidrBlock="10.0.0.0/29") == "InvalidSubnet.Range"
+        make_subnet(ec2, vpc, "10.0.0.0/28")
+
+    def test_a_subnet_has_one_route_table(self, ec2: Any, vpc: str) -> None:
+        subnet = make_subnet(ec2, vpc)
+        one, other = (ec2.create_route_table(VpcId=vpc)["RouteTable"]["RouteTableId"] for _ in range(2))
+        first = ec2.associate_route_table(RouteTableId=one, SubnetId=subnet)["AssociationId"]
+        assert ec2.associate_route_table(RouteTableId=one, SubnetId=subnet)["AssociationId"] == first
+        code = refusal(ec2.associate_route_table, RouteTableId=other, SubnetId=subnet)
+        assert code == "Resource.AlreadyAssociated"
+        foreign = make_subnet(ec2, make_vpc(ec2))
+        code = refusal(ec2.associate_route_table, RouteTableId=other, SubnetId=foreign)
+        assert code == "InvalidParameterValue"
 
     def test_a_subnet_with_a_network_interface_stays(self, ec2: Any, vpc: str) -> None:
         subnet = make_subnet(ec2, vpc)
@@ -358,6 +386,15 @@ class TestRoutes:
         ec2.create_route(**route, GatewayId=make_gateway(ec2, vpc))
         assert refusal(ec2.create_route, **route, GatewayId=gateway_of(ec2, vpc)) == "RouteAlreadyExists"
 
+    def test_what_lies_in_the_vpc_is_reached_locally(self, ec2: Any, vpc: str) -> None:
+        table = ec2.create_route_table(VpcId=vpc)["RouteTable"]["RouteTableId"]
+        pcx = peer(ec2, vpc, make_vpc(ec2, "10.9.0.0/16"))
+        for destination in ("10.0.0.0/16", "10.0.7.0/24"):
+            order = {"RouteTableId": table, "DestinationCidrBlock": destination}
+            assert refusal(ec2.create_route, **order, VpcPeeringConnectionId=pcx) == "InvalidParameterValue"
+        local = {"RouteTableId": table, "DestinationCidrBlock": "10.0.0.0/16"}
+        assert refusal(ec2.delete_route, **local) == "InvalidParameterValue"
+
     def test_the_main_route_table_stays(self, ec2: Any, vpc: str) -> None:
         main = ec2.describe_route_tables(Filters=by(vpc_id=vpc))["RouteTables"][0]["RouteTableId"]
         assert refusal(ec2.delete_route_table, RouteTableId=main) == "DependencyViolation"
@@ -398,6 +435,24 @@ class TestSecurityGroups:
         assert refusal(ec2.authorize_security_group_ingress, **rule) == "InvalidPermission.Duplicate"
         ec2.revoke_security_group_ingress(**rule)
         assert refusal(ec2.revoke_security_group_ingress, **rule) == "InvalidPermission.NotFound"
+
+    def test_a_call_adds_all_of_its_rules_or_none(self, ec2: Any, vpc: str) -> None:
+        group, other = make_group(ec2, vpc), make_group(ec2, vpc, "other")
+        ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=everything_from(group))
+        both = [*everything_from(other), *everything_from(group)]
+        code = refusal(ec2.authorize_security_group_ingress, GroupId=group, IpPermissions=both)
+        assert code == "InvalidPermission.Duplicate"
+        rules = ec2.describe_security_group_rules(Filters=by(group_id=group))["SecurityGroupRules"]
+        assert [one["ReferencedGroupInfo"]["GroupId"] for one in rules if not one["IsEgress"]] == [group]
+
+    def test_an_interface_takes_only_groups_and_addresses_that_are_there(self, ec2: Any, vpc: str) -> None:
+        subnet = make_subnet(ec2, vpc)
+        make = ec2.create_network_interface
+        unknown = "sg-0123456789abcdef0"
+        assert refusal(make, SubnetId=subnet, Groups=[unknown]) == "InvalidSecurityGroupID.NotFound"
+        assert refusal(make, SubnetId=subnet, PrivateIpAddress="10.1.0.4") == "InvalidParameterValue"
+        foreign = make_group(ec2, make_vpc(ec2))
+        assert refusal(make, SubnetId=subnet, Groups=[foreign]) == "InvalidParameter"
 
     def test_host_bits_in_a_rule_are_refused(self, ec2: Any, vpc: str) -> None:
         order = {"GroupId": make_group(ec2, vpc), "IpProtocol": "tcp", "FromPort": 1, "ToPort": 2}
@@ -561,6 +616,18 @@ class TestEveryCall:
         far = server.client(region="eu-west-1")
         assert refusal(far.describe_vpcs, VpcIds=[vpc]) == "InvalidVpcID.NotFound"
 
+    def test_a_key_of_twelve_digits_is_an_account_of_its_own(self, server: Server, ec2: Any, vpc: str) -> None:
+        other = server.client(key="210987654321")
+        assert server.client("sts", key="210987654321").get_caller_identity()["Account"] == "210987654321"
+        assert refusal(other.describe_vpcs, VpcIds=[vpc]) == "InvalidVpcID.NotFound"
+        theirs = make_vpc(other, "10.9.0.0/16")
+        order = {"VpcId": vpc, "PeerVpcId": theirs, "PeerOwnerId": "210987654321"}
+        pcx = ec2.create_vpc_peering_connection(**order)["VpcPeeringConnection"]["VpcPeeringConnectionId"]
+        code = refusal(ec2.accept_vpc_peering_connection, VpcPeeringConnectionId=pcx)
+        assert code == "OperationNotPermitted"
+        other.accept_vpc_peering_connection(VpcPeeringConnectionId=pcx)
+        assert peering_status(ec2, pcx) == "active"
+
     def test_sts_tells_the_account(self, server: Server, ec2: Any, vpc: str) -> None:
         account = server.client("sts").get_caller_identity()["Account"]
         assert ec2.describe_vpcs(VpcIds=[vpc])["Vpcs"][0]["OwnerId"] == account
@@ -627,6 +694,18 @@ class TestLimits:
         with server.having(limits={"security_groups": present}):
             order = {"GroupName": "x", "Description": "x", "VpcId": vpc}
             assert refusal(ec2.create_security_group, **order) == "SecurityGroupLimitExceeded"
+
+    def test_rules_of_a_security_group(self, server: Server, ec2: Any, vpc: str) -> None:
+        group = make_group(ec2, vpc)
+
+        def ranges(count: int) -> list[dict[str, Any]]:
+            cidrs = [{"CidrIp": f"10.{number}.0.0/16"} for number in range(count)]
+            return [{"IpProtocol": "tcp", "FromPort": 1, "ToPort": 2, "IpRanges": cidrs}]
+
+        with server.having(limits={"rules_per_security_group": 70}):
+            order = {"GroupId": group, "IpPermissions": ranges(71)}
+            assert refusal(ec2.authorize_security_group_ingress, **order) == "RulesPerSecurityGroupLimitExceeded"
+            ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=ranges(70))
 
     def test_peerings(self, server: Server, ec2: Any, vpc: str) -> None:
         peer(ec2, vpc, make_vpc(ec2, "10.9.0.0/16"))

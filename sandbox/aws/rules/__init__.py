@@ -2,12 +2,12 @@
 
 | module | actions |
 |---|---|
-| vpcs | CreateVpc, DeleteVpc, AssociateVpcCidrBlock, DisassociateVpcCidrBlock |
+| vpcs | CreateVpc, DeleteVpc, ModifyVpcAttribute, AssociateVpcCidrBlock, DisassociateVpcCidrBlock |
 | subnets | CreateSubnet, DeleteSubnet |
 | gateways | CreateInternetGateway, AttachInternetGateway, DetachInternetGateway |
 | nat | CreateNatGateway, DeleteNatGateway, DescribeNatGateways |
-| addresses | AllocateAddress, ReleaseAddress, DisassociateAddress, DeleteNetworkInterface |
-| routes | CreateRouteTable, CreateRoute, ReplaceRoute, DeleteRouteTable |
+| addresses | Allocate-, Release-, DisassociateAddress, Create-, DeleteNetworkInterface |
+| routes | Create-, Associate-, DeleteRouteTable, Create-, Replace-, DeleteRoute |
 | groups | CreateSecurityGroup, DeleteSecurityGroup, Authorize..., Revoke... |
 | peerings | Create-, Accept-, Reject-, Delete-, DescribeVpcPeeringConnection(s) |
 | dhcp | CreateDhcpOptions, AssociateDhcpOptions, DeleteDhcpOptions |

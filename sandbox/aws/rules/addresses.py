@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address
 from typing import Any
 
 from moto.core.responses import ActionResult
@@ -36,6 +37,27 @@ def disassociate_address(call: Call) -> ActionResult:
         address = call.cloud.address_by_association([association])[0]
         if address.eni and address.eni.requester_managed:
             refuse("AuthFailure", "You do not have permission to access the specified resource.")
+    return call.proceed()
+
+
+@rule("CreateNetworkInterface")
+def create_network_interface(call: Call) -> ActionResult:
+    """Its groups must exist (moto makes them), its address must lie in the subnet.
+
+    See docs.aws.amazon.com/AWSEC2/latest/UserGuide/using-eni.html.
+    """
+    subnet = call.cloud.get_subnet(call.get("SubnetId"))
+    for group_id in call.get("Groups", []):
+        group = call.cloud.get_security_group_from_id(group_id)
+        if group is None:
+            refuse("InvalidSecurityGroupID.NotFound", f"The security group '{group_id}' does not exist")
+        if group.vpc_id != subnet.vpc_id:
+            refuse(
+                "InvalidParameter", f"Security group {group_id} and subnet {subnet.id} belong to different networks."
+            )
+    address = call.get("PrivateIpAddress")
+    if address and ip_address(address) not in subnet.cidr:
+        refuse("InvalidParameterValue", "Address does not fall within the subnet's address range")
     return call.proceed()
 
 

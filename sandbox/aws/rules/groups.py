@@ -58,10 +58,34 @@ def _names(group: Any, group_id: str) -> bool:
     "RevokeSecurityGroupEgress",
 )
 def change_rules(call: Call) -> ActionResult:
-    """Host bits in a rule's range. docs.aws.amazon.com/AWSEC2/latest/APIReference/API_IpRange.html."""
+    """No host bits, not more rules than a group holds, and all of the call's rules or none.
+
+    See docs.aws.amazon.com/AWSEC2/latest/APIReference/API_IpRange.html and
+    docs.aws.amazon.com/vpc/latest/userguide/amazon-vpc-limits.html.
+    """
     if call.get("CidrIp"):
         call.parameters["CidrIp"] = checked(call, call.get("CidrIp"))
     for permission in call.get("IpPermissions", []):
         for entry in permission.get("IpRanges") or []:
             entry["CidrIp"] = checked(call, entry["CidrIp"])
-    return call.proceed()
+    group = call.cloud.get_security_group_by_name_or_id(call.get("GroupId") or call.get("GroupName"))
+    if group is None:
+        return call.proceed()
+    ingress, egress = list(group.ingress_rules), list(group.egress_rules)
+    if call.action.startswith("Authorize"):
+        present = egress if call.action.endswith("Egress") else ingress
+        enforce(call, "rules_per_security_group", len(present), _asked_for(call))
+    try:
+        return call.proceed()
+    except Exception:
+        # moto has applied the rules before the one that it refuses.
+        group.ingress_rules, group.egress_rules = ingress, egress
+        raise
+
+
+def _asked_for(call: Call) -> int:
+    permissions = call.get("IpPermissions")
+    if not permissions:
+        return 1
+    sources = ("IpRanges", "Ipv6Ranges", "UserIdGroupPairs", "PrefixListIds")
+    return sum(len(permission.get(source) or []) for permission in permissions for source in sources)

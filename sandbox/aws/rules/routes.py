@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from ipaddress import IPv4Network
 from typing import Any
 
 from moto.core.responses import ActionResult
 
 from sandbox.aws.calls import Call, refuse, rule, violated
-from sandbox.aws.cidrs import tidy
+from sandbox.aws.cidrs import network, tidy, vpc_networks
 from sandbox.aws.limits import enforce
 
 __all__ = ["state_of"]
@@ -40,6 +41,36 @@ def create_route(call: Call) -> ActionResult:
     tidy(call, "DestinationCidrBlock")
     enforce(call, "routes_per_route_table", sum(not route.local for route in table.routes))
     _check_target(call, table)
+    _check_destination(call, table)
+    return call.proceed()
+
+
+@rule("DeleteRoute")
+def delete_route(call: Call) -> ActionResult:
+    """The local routes stay."""
+    table = call.cloud.get_route_table(call.get("RouteTableId"))
+    tidy(call, "DestinationCidrBlock")
+    destination = call.get("DestinationCidrBlock")
+    if any(route.local and route.destination_cidr_block == destination for route in table.routes):
+        refuse("InvalidParameterValue", f"cannot remove local route {destination} in route table {table.id}")
+    return call.proceed()
+
+
+@rule("AssociateRouteTable")
+def associate_route_table(call: Call) -> ActionResult:
+    """A subnet has one table, of its own VPC; the same association again is the same."""
+    table = call.cloud.get_route_table(call.get("RouteTableId"))
+    if subnet_id := call.get("SubnetId"):
+        if call.cloud.get_subnet(subnet_id).vpc_id != table.vpc_id:
+            refuse(
+                "InvalidParameterValue", f"Route table {table.id} and subnet {subnet_id} belong to different networks"
+            )
+        for other in call.cloud.route_tables.values():
+            if other is not table and any(one.get("SubnetId") == subnet_id for one in other.associations):
+                refuse(
+                    "Resource.AlreadyAssociated",
+                    f"the specified association for route table {table.id} conflicts with an existing association",
+                )
     return call.proceed()
 
 
@@ -70,6 +101,22 @@ def _check_target(call: Call, table: Any) -> None:
         if pcx is None:
             refuse("InvalidVpcPeeringConnectionID.NotFound", f"The vpcPeeringConnection ID '{pcx_id}' does not exist")
         _check_home(table, "VPC peering connection", pcx_id, {pcx.vpc.id, pcx.peer_vpc.id})
+
+
+def _check_destination(call: Call, table: Any) -> None:
+    """The VPC itself is reached locally: only an interface, an instance or a NAT gateway may come between."""
+    destination = network(call.get("DestinationCidrBlock", ""))
+    for own in vpc_networks(call.cloud.get_vpc(table.vpc_id)):
+        if not isinstance(destination, IPv4Network) or not destination.subnet_of(own):
+            continue
+        if any(call.get(name) for name in ("GatewayId", "VpcPeeringConnectionId", "TransitGatewayId")):
+            refuse(
+                "InvalidParameterValue",
+                f"The destination CIDR block {destination} is equal to or more specific than one of this VPC's CIDR"
+                " blocks. This route can target only an interface or an instance.",
+            )
+        if destination == own:
+            refuse("RouteAlreadyExists", f"The route identified by {destination} already exists.")
 
 
 def _check_home(table: Any, kind: str, target_id: str, homes: set[str]) -> None:

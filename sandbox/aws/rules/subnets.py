@@ -3,19 +3,28 @@
 # ruff: noqa: SLF001  # what EC2 shows and moto keeps for itself is in its private members
 from __future__ import annotations
 
+from itertools import chain
+
 from moto.core.responses import ActionResult
 
-from sandbox.aws.calls import Call, rule, violated
-from sandbox.aws.cidrs import tidy
+from sandbox.aws.calls import Call, refuse, rule, violated
+from sandbox.aws.cidrs import network, tidy
 from sandbox.aws.limits import enforce
 
 
 @rule("CreateSubnet")
 def create_subnet(call: Call) -> ActionResult:
-    """A VPC holds only so many subnets. docs.aws.amazon.com/vpc/latest/userguide/amazon-vpc-limits.html."""
+    """Between /16 and /28, and a VPC holds only so many.
+
+    See docs.aws.amazon.com/vpc/latest/userguide/subnet-sizing.html and .../amazon-vpc-limits.html.
+    """
     vpc = call.cloud.get_vpc(call.get("VpcId"))
     tidy(call, "CidrBlock")
-    enforce(call, "subnets_per_vpc", len(call.cloud.describe_subnets(filters={"vpc-id": [vpc.id]})))
+    wanted = network(call.get("CidrBlock", ""))
+    if wanted and not 16 <= wanted.prefixlen <= 28:
+        refuse("InvalidSubnet.Range", f"The CIDR '{wanted}' is invalid.")
+    present = chain(*(subnets.values() for subnets in call.cloud.subnets.values()))
+    enforce(call, "subnets_per_vpc", sum(subnet.vpc_id == vpc.id for subnet in present))
     return call.proceed()
 
 

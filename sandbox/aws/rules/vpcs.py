@@ -81,6 +81,20 @@ def _contents(cloud: Any, vpc_id: str) -> list[Any]:
     ]
 
 
+@rule("ModifyVpcAttribute")
+def modify_vpc_attribute(call: Call) -> ActionResult:
+    """One attribute per request, and host names only with DNS support (parameter EnableDnsHostnames)."""
+    vpc = call.cloud.get_vpc(call.get("VpcId"))
+    given = [name for name in ("EnableDnsSupport", "EnableDnsHostnames") if call.get(name)]
+    if len(given) > 1:
+        refuse("InvalidParameterCombination", "Fields for multiple attribute types specified: " + ", ".join(given))
+    if given == ["EnableDnsHostnames"] and call.get("EnableDnsHostnames")["Value"] and not vpc.enable_dns_support:
+        refuse(
+            "InvalidParameterValue", f"DNS hostnames of {vpc.id} cannot be enabled while its DNS support is disabled"
+        )
+    return call.proceed()
+
+
 @rule("AssociateVpcCidrBlock")
 def associate_vpc_cidr_block(call: Call) -> ActionResult:
     """One more range: of the right size, free here, with the peers and in the routes, and of a permitted kind.
