@@ -81,7 +81,8 @@ class _Api:
         proxy: Proxy | None,
     ) -> None:
         self._server = server
-        resources = [*resources, *reviews(self._server_of, resources, authorize)]
+        self._reviews = reviews(self._server_of, resources, authorize)
+        resources = [*resources, *self._reviews]
         self._resources = {(item.group, item.version, item.plural): item for item in resources}
         self._store, self._authorize, self._proxy = store, authorize, proxy
         self._discovery = Discovery(resources)
@@ -99,9 +100,10 @@ class _Api:
         if place.subresource == "proxy":
             return await self._forward(request, server, place, rest)
         verb = self._verb(request, place)
-        user = self._authorize(
-            request, Action(server, verb, place.resource, place.namespace, place.name, place.subresource)
-        )
+        # Everyone who is known may ask about himself.
+        asked = None if place.resource in self._reviews else place.resource
+        action = Action(server, verb, asked, place.namespace, place.name, place.subresource)
+        user = self._authorize(request, action)
         if verb in ("get", "list", "watch"):
             return self._read(request, server, place, verb)
         manager = request.query_params.get("fieldManager") or request.headers.get("user-agent", "unknown")
@@ -309,9 +311,12 @@ def _json(body: Any, status: int = 200, media_type: str = "application/json") ->
 
 
 async def _refuse(_request: Request, error: Exception) -> Response:
-    assert isinstance(error, Denied)
-    headers = {"WWW-Authenticate": "Bearer"} if error.code == 401 else {}
-    return Response(json.dumps(error.status()), error.code, media_type="application/json", headers=headers)
+    if not isinstance(error, Denied):
+        raise TypeError(error)
+    answer = _json(error.status(), error.code)
+    if error.code == 401:
+        answer.headers["WWW-Authenticate"] = "Bearer"
+    return answer
 
 
 async def _fail(_request: Request, error: Exception) -> Response:

@@ -1,4 +1,4 @@
-"""A server with one kind of its own, Vessel. As a program: `python sample.py DATABASE PORT_FILE`."""
+"""A server with one kind of its own, Vessel. As a program with the argument DATABASE it prints its port."""
 
 import asyncio
 import socket
@@ -142,14 +142,12 @@ async def serve(store: Store, started: asyncio.Future[int]) -> None:
         await serving
 
 
-async def _main(database: Path, port_file: Path) -> None:
+async def _main(database: Path) -> None:
     started: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     serving = asyncio.create_task(serve(Store(database), started))
-    fresh = port_file.with_suffix(".new")
-    fresh.write_text(str(await started))
-    fresh.rename(port_file)
+    print(await started, flush=True)
     await serving
 
 
 if __name__ == "__main__":
-    asyncio.run(_main(Path(sys.argv[1]), Path(sys.argv[2])))
+    asyncio.run(_main(Path(sys.argv[1])))
