@@ -8,7 +8,7 @@ from sandbox.clouds.core import Answer, Call, Cloud, Handler, Later, Refusal, Ro
 from sandbox.clouds.operations import Finisher, Operation, Operations, Outcome
 from sandbox.clouds.ranges import overlapping, parse_cidr
 from sandbox.clouds.serve import serve
-from sandbox.clouds.settings import Fault, Settings
+from sandbox.clouds.settings import Settings, SettingsError
 from sandbox.clouds.store import Document, Store
 
 __all__ = [
@@ -16,7 +16,6 @@ __all__ = [
     "Call",
     "Cloud",
     "Document",
-    "Fault",
     "Finisher",
     "Handler",
     "Later",
@@ -26,6 +25,7 @@ __all__ = [
     "Refusal",
     "Route",
     "Settings",
+    "SettingsError",
     "Store",
     "overlapping",
     "parse_cidr",

@@ -4,11 +4,10 @@ A vendor subclasses nothing. It makes a `Cloud`, gives it routes (`Route`: metho
 `operations`), and a function that words refusals. A handler takes a `Call` and returns an `Answer`, or raises a
 `Refusal`; what it wrote before a refusal is undone. A handler that has to wait raises `Later` and is called again.
 
-Every server also has, for those who run the sandbox:
+Every server also has, for those who run the sandbox, `GET /sandbox/settings` and `PUT` of those to be replaced (see
+`settings`): `{"clock_offset_seconds": 3600}` finishes every operation of the next hour.
 
-- `GET /sandbox/settings`, `PUT` (all of them; what is not given gets its default) and `PATCH` (only those given):
-  see `settings`. `PATCH {"clock_offset_seconds": 3600}` finishes every operation of the next hour.
-- `GET /sandbox/health`: 200 once it serves.
+Faults (throttling, lost answers and the like) are no matter of a server: `sandbox.faults` stands in front of it.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from pydantic import ValidationError
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -31,7 +30,7 @@ from starlette.routing import Route as WebRoute
 from starlette.types import Receive, Scope, Send
 
 from sandbox.clouds.operations import Finisher, Operation, Operations
-from sandbox.clouds.settings import Fault, Settings
+from sandbox.clouds.settings import Settings
 from sandbox.clouds.store import Document, Store
 
 __all__ = ["Answer", "Call", "Cloud", "Handler", "Later", "Refusal", "Route"]
@@ -45,9 +44,9 @@ _NAP = 0.05
 
 @dataclass(frozen=True)
 class Answer:
-    """What a handler answers; `document` None is an empty body."""
+    """What a handler answers, as JSON."""
 
-    document: Any = None
+    document: Any
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
 
@@ -110,15 +109,21 @@ class Cloud:
 
     Args:
         state_dir: A directory of its own, made if missing.
-        finishers: By verb, how operations end. May be filled after construction, before the first call.
         broken: In the vendor's words, the error of an operation that the server itself cannot finish.
+
+    Attributes:
+        finishers: By verb, how operations end; to be filled before the first call.
+
+    Raises:
+        RuntimeError: another process has the directory in use.
     """
 
-    def __init__(self, state_dir: Path, finishers: Mapping[str, Finisher], broken: Document) -> None:
+    def __init__(self, state_dir: Path, broken: Document) -> None:
         state_dir.mkdir(parents=True, exist_ok=True)
         self.store = Store(state_dir / "state.sqlite")
-        self.operations = Operations(self.store, finishers, broken)
-        self._settings = Settings.model_validate(self.store.get(_SETTINGS, "") or {})
+        self.finishers: dict[str, Finisher] = {}
+        self.operations = Operations(self.store, self.finishers, broken)
+        self._settings = Settings().changed(self.store.get(_SETTINGS, "") or {})
 
     @property
     def settings(self) -> Settings:
@@ -161,41 +166,29 @@ class Cloud:
     def app(self, routes: list[Route], wording: Wording) -> Starlette:
         """The server as an ASGI application."""
         own = [
-            Route("GET", "/sandbox/settings", self._get_settings),
+            Route("GET", "/sandbox/settings", lambda _: Answer(self._settings.model_dump())),
             Route("PUT", "/sandbox/settings", self._put_settings),
-            Route("PATCH", "/sandbox/settings", self._patch_settings),
-            Route("GET", "/sandbox/health", lambda _: Answer({"ok": True})),
         ]
         served = [
-            WebRoute(
-                route.path, _Endpoint(self, route.handler, wording, faulty=route not in own), methods=[route.method]
-            )
-            for route in [*own, *routes]
+            WebRoute(route.path, _Endpoint(self, route.handler, wording, slow=slow), methods=[route.method])
+            for group, slow in ((own, False), (routes, True))
+            for route in group
         ]
         return Starlette(routes=served, exception_handlers={404: _unknown(wording), 405: _unknown(wording)})
 
-    def _get_settings(self, _: Call) -> Answer:
-        return Answer(self._settings.model_dump())
-
     def _put_settings(self, call: Call) -> Answer:
-        return self._set(call, {})
-
-    def _patch_settings(self, call: Call) -> Answer:
-        return self._set(call, self._settings.model_dump())
-
-    def _set(self, call: Call, before: Document) -> Answer:
         try:
-            self.settings = Settings.model_validate(before | json.loads(call.content or b"{}"))
-        except (ValidationError, ValueError, TypeError) as error:
-            raise Refusal(Answer({"error": f"these are no settings: {error}"}, 400)) from None
+            self.settings = self._settings.changed(json.loads(call.content))
+        except ValueError as error:
+            raise Refusal(Answer({"error": str(error)}, 400)) from None
         return Answer(self._settings.model_dump())
 
 
 class _Endpoint:
     """Serves one route."""
 
-    def __init__(self, cloud: Cloud, handler: Handler, wording: Wording, *, faulty: bool) -> None:
-        self._cloud, self._handler, self._wording, self._faulty = cloud, handler, wording, faulty
+    def __init__(self, cloud: Cloud, handler: Handler, wording: Wording, *, slow: bool) -> None:
+        self._cloud, self._handler, self._wording, self._slow = cloud, handler, wording, slow
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
@@ -208,23 +201,9 @@ class _Endpoint:
             content=await request.body(),
             received=self._cloud.now(),
         )
-        if self._faulty and self._cloud.settings.latency_seconds:
+        if self._slow and self._cloud.settings.latency_seconds:
             await asyncio.sleep(self._cloud.settings.latency_seconds)
-        fault = self._fault(call) if self._faulty else None
-        if fault is not None and fault.effect == "refuse":
-            answer = self._wording(fault.status, fault.code, fault.message)
-        else:
-            answer = await self._answer(call)
-        if fault is not None and fault.effect == "lose":
-            await _break_off(send)
-            return
-        await _response(answer)(scope, receive, send)
-
-    def _fault(self, call: Call) -> Fault | None:
-        fault, settings = self._cloud.settings.strike(f"{call.method} {call.path}")
-        if settings is not self._cloud.settings:
-            self._cloud.settings = settings
-        return fault
+        await _response(await self._answer(call))(scope, receive, send)
 
     async def _answer(self, call: Call) -> Answer:
         while True:
@@ -236,7 +215,8 @@ class _Endpoint:
     def _once(self, call: Call) -> Answer:
         try:
             self._cloud.operations.settle(self._cloud.now())
-            with self._cloud.store.transaction():
+            # A GET that is refused has still been a read (see `visible`).
+            with nullcontext() if call.method == "GET" else self._cloud.store.transaction():
                 return self._handler(call)
         except Refusal as refusal:
             return refusal.answer
@@ -247,16 +227,8 @@ class _Endpoint:
             return self._wording(500, "internalError", "Internal error encountered; see the sandbox's log.")
 
 
-async def _break_off(send: Send) -> None:
-    """Promise a body and never send it: the server closes the connection."""
-    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"1")]})
-
-
 def _response(answer: Answer) -> Response:
-    headers = dict(answer.headers)
-    if answer.document is None:
-        return Response(status_code=answer.status, headers=headers)
-    return JSONResponse(answer.document, answer.status, headers)
+    return JSONResponse(answer.document, answer.status, dict(answer.headers))
 
 
 def _unknown(wording: Wording) -> Callable[[Request, Exception], Response]:

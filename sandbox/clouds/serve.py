@@ -1,8 +1,9 @@
-"""The command line that every cloud server has: `python -m sandbox.<vendor> --port P --state-dir DIR`."""
+"""The command line of every cloud server: `python -m sandbox.<vendor> --port P --state-dir DIR [--settings FILE]`."""
 
 from __future__ import annotations
 
 import argparse
+import signal
 import socket
 import sys
 from collections.abc import Callable
@@ -11,31 +12,47 @@ from pathlib import Path
 import uvicorn
 from starlette.applications import Starlette
 
+from sandbox.clouds.core import Cloud
+from sandbox.clouds.settings import Settings, SettingsError
+from sandbox.clouds.store import Document
+
 __all__ = ["serve"]
 
 
-def serve(vendor: str, make_app: Callable[[Path], Starlette]) -> None:
-    """Serve on loopback until ended, and say where: `listening on http://127.0.0.1:PORT`."""
-    parser = argparse.ArgumentParser(prog=f"python -m sandbox.{vendor}", description=f"The sandbox's {vendor} server.")
-    parser.add_argument("--port", type=int, default=0, help="port on 127.0.0.1; 0 takes a free one")
-    parser.add_argument("--state-dir", type=Path, required=True, help="where its state is kept; made if missing")
+def serve(vendor: str, broken: Document, make_app: Callable[[Cloud], Starlette]) -> None:
+    """Serve on 127.0.0.1 until SIGTERM or Ctrl-C, and say where; `DIR/<vendor>.port` holds the port meanwhile.
+
+    Args:
+        vendor: The package's name.
+        broken: As for `Cloud`.
+        make_app: Makes the application of a cloud.
+    """
+    parser = argparse.ArgumentParser(prog=f"python -m sandbox.{vendor}", description=f"A small {vendor} on 127.0.0.1.")
+    parser.add_argument("--port", type=int, default=0, help="0: any free one; it is on standard output")
+    parser.add_argument("--state-dir", type=Path, required=True, help="where the cloud survives")
+    parser.add_argument("--settings", type=Path, help="a JSON file; what it names replaces what is in force")
     given = parser.parse_args()
     try:
-        app = make_app(given.state_dir)
-        listener = _listen(given.port)
-    except (OSError, RuntimeError) as error:
+        patch = Settings.patch_from(given.settings) if given.settings else {}
+        cloud = Cloud(given.state_dir, broken)
+        cloud.settings = cloud.settings.changed(patch)
+        listener = _listener(given.port)
+    except (OSError, RuntimeError, SettingsError) as error:
         sys.exit(f"sandbox.{vendor}: {error}")
-    print(f"listening on http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
-    config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=1)
+    port_file, port = given.state_dir / f"{vendor}.port", listener.getsockname()[1]
+    port_file.write_text(f"{port}\n")
+    print(f"listening on http://127.0.0.1:{port}", flush=True)
+    config = uvicorn.Config(make_app(cloud), lifespan="off", log_level="warning", access_log=False)
+    config.timeout_graceful_shutdown = 1
+    for one in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(one, lambda *_: None)  # uvicorn ends on them, and raises them again once it has
     uvicorn.Server(config).run(sockets=[listener])
+    port_file.unlink(missing_ok=True)
+    cloud.store.close()
 
 
-def _listen(port: int) -> socket.socket:
-    listener = socket.socket()
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+def _listener(port: int) -> socket.socket:
     try:
-        listener.bind(("127.0.0.1", port))
+        return socket.create_server(("127.0.0.1", port), backlog=512)
     except OSError as error:
         raise OSError(f"port {port} of 127.0.0.1 cannot be used: {error}") from error
-    listener.listen(512)
-    return listener

@@ -1,7 +1,7 @@
 """Serve Compute Engine."""
 
 from sandbox.clouds import serve
-from sandbox.gcp.app import make_app
+from sandbox.gcp.app import BROKEN, make_app
 
 if __name__ == "__main__":
-    serve("gcp", make_app)
+    serve("gcp", BROKEN, make_app)

@@ -6,11 +6,10 @@ Permissions: the section "IAM permissions" of each method at https://cloud.googl
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from starlette.applications import Starlette
 
-from sandbox.clouds import Answer, Call, Cloud, Finisher, Handler, Route
+from sandbox.clouds import Answer, Call, Cloud, Handler, Route
 from sandbox.gcp.accounts import Accounts
 from sandbox.gcp.addresses import Addresses
 from sandbox.gcp.catalog import Catalog
@@ -24,19 +23,17 @@ from sandbox.gcp.routers import Routers
 from sandbox.gcp.routes import Routes
 from sandbox.gcp.subnetworks import Subnetworks
 
-__all__ = ["make_app"]
+__all__ = ["BROKEN", "make_app"]
 
 _PROJECT = "/compute/v1/projects/{project}"
 _SCOPES = {"global": "global", "regions": "regions/{region}", "zones": "zones/{zone}"}
 _POLICY = "compute.networks.updatePolicy"
-_BROKEN = failed(500, "INTERNAL_ERROR", "Internal error. Please try again or contact Google Support.")
+BROKEN = failed(500, "INTERNAL_ERROR", "Internal error. Please try again or contact Google Support.")
 
 
-def make_app(state_dir: Path) -> Starlette:
-    """The server; its state is in `state_dir`."""
-    finishers: dict[str, Finisher] = {}
-    cloud = Cloud(state_dir, finishers, _BROKEN)
-    context = Context(cloud, finishers)
+def make_app(cloud: Cloud) -> Starlette:
+    """The server of a cloud."""
+    context = Context(cloud)
     accounts = Accounts(cloud)
     methods = _Methods(accounts)
     _collections(context, methods)

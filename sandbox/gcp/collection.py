@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-from sandbox.clouds import Answer, Call, Cloud, Document, Finisher, Operation
+from sandbox.clouds import Answer, Call, Cloud, Document, Operation
 from sandbox.gcp.bodies import Resource, parse
 from sandbox.gcp.catalog import ZONES, check_region, check_zone
 from sandbox.gcp.errors import already_exists, failed, in_use, not_found, not_ready, refused, required
@@ -25,10 +25,9 @@ __all__ = ["Collection", "Context"]
 class Context:
     """What every collection works with."""
 
-    def __init__(self, cloud: Cloud, finishers: dict[str, Finisher]) -> None:
+    def __init__(self, cloud: Cloud) -> None:
         self.cloud = cloud
         self.store = cloud.store
-        self.finishers = finishers
         self.operations = OperationsApi(cloud)
         self.quotas = Quotas(cloud.store, lambda: cloud.settings.quotas)
 
@@ -77,7 +76,7 @@ class Collection:
     def __init__(self, context: Context) -> None:
         self.context = context
         self.store = context.store
-        context.finishers |= {
+        context.cloud.finishers |= {
             f"{self.name}.insert": self._finish_insert,
             f"{self.name}.delete": self._finish_delete,
         } | {f"{self.name}.{change}": self._finish_change for change in self.changes}

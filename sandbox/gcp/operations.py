@@ -78,12 +78,12 @@ class OperationsApi:
         return Answer(self._view(operation))
 
     def delete(self, call: Call) -> Answer:
-        """`delete`: 204, and it is forgotten; only once it is done."""
+        """`delete`: it is forgotten; only once it is done."""
         operation = self._find(call)
         if not operation.done:
             raise refused(400, "resourceNotReady", f"The resource '{_path(operation)}' is not ready")
         self._cloud.operations.delete(operation.name)
-        return Answer(None, 204)
+        return Answer({})
 
     def list_page(self, call: Call) -> Answer:
         """`list` of global, region and zone operations."""

@@ -47,7 +47,7 @@ class Peerings:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._store = context.store
-        context.finishers |= {
+        context.cloud.finishers |= {
             "networks.addPeering": self._finish_add,
             "networks.removePeering": self._finish_remove,
             "networks.updatePeering": self._finish_update,
