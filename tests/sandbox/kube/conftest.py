@@ -2,7 +2,7 @@ import asyncio
 import itertools
 import os
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,7 +24,30 @@ class Result(NamedTuple):
     err: str
 
 
-Kubectl = Callable[..., Awaitable[Result]]
+class Kubectl:
+    """The real kubectl, asking the main server in the test's namespace if no other is named."""
+
+    def __init__(self, url: str, namespace: str, home: Path) -> None:
+        self._url, self._namespace, self._home = url, namespace, home
+        (home / "kubeconfig").touch()
+
+    async def __call__(self, *arguments: str, stdin: str = "", path: str = "", **environment: str) -> Result:
+        process = await self.start(*arguments, path=path, **environment)
+        async with asyncio.timeout(60):
+            out, err = await process.communicate(stdin.encode())
+        return Result(process.returncode or 0, out.decode(), err.decode())
+
+    async def start(self, *arguments: str, path: str = "", **environment: str) -> asyncio.subprocess.Process:
+        home = {name: str(self._home) for name in ("HOME", "TMPDIR")}
+        return await asyncio.create_subprocess_exec(
+            *("kubectl", "--server", self._url + path, "--namespace", self._namespace, *arguments),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={"PATH": os.environ["PATH"], "KUBECONFIG": str(self._home / "kubeconfig"), **home, **environment},
+        )
+
+
 _numbers = itertools.count(1)
 
 
@@ -60,31 +83,7 @@ def namespace(served: Served) -> str:
 
 
 @pytest.fixture
-async def kubectl(served: Served, tmp_path: Path, namespace: str) -> Kubectl:
-    """Runs the real kubectl against the main server, in the test's namespace if no other is named."""
+def kubectl(served: Served, tmp_path: Path, namespace: str) -> Kubectl:
     if shutil.which("kubectl") is None:
         pytest.skip("kubectl is not on PATH")
-    (tmp_path / "kubeconfig").touch()
-
-    async def run(*arguments: str, stdin: str = "", path: str = "", **environment: str) -> Result:
-        options = ["--server", served.url + path, "--namespace", namespace]
-        process = await asyncio.create_subprocess_exec(
-            "kubectl",
-            *options,
-            *arguments,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env={
-                "PATH": os.environ["PATH"],
-                "HOME": str(tmp_path),
-                "TMPDIR": str(tmp_path),
-                "KUBECONFIG": str(tmp_path / "kubeconfig"),
-                **environment,
-            },
-        )
-        async with asyncio.timeout(60):
-            out, err = await process.communicate(stdin.encode())
-        return Result(process.returncode or 0, out.decode(), err.decode())
-
-    return run
+    return Kubectl(served.url, namespace, tmp_path)
