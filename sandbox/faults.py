@@ -14,7 +14,8 @@ import argparse
 import asyncio
 import fnmatch
 import socket
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Protocol
@@ -212,7 +213,12 @@ def proxy_app(api: str, upstream: str, faults: Faults) -> ASGIApp:
             case Fault(kind=kind):
                 return dialect.error(kind, operation)
 
-    return Starlette(routes=[Route("/{path:path}", handle, methods=_METHODS)])
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        async with client:
+            yield
+
+    return Starlette(routes=[Route("/{path:path}", handle, methods=_METHODS)], lifespan=lifespan)
 
 
 def control_app(faults: Faults) -> ASGIApp:
@@ -245,10 +251,11 @@ def listening(port: int) -> socket.socket:
 
 
 class _Broken(Response):
-    """Promises a byte that never comes; the server then breaks the connection off."""
+    """Begins and never ends: the server then breaks the connection off, and every client notices."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"1")]})
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"<", "more_body": True})
 
 
 def _end_to_end(headers: Mapping[str, str]) -> dict[str, str]:

@@ -55,7 +55,7 @@ def _proxied(aws_endpoint: str) -> Iterator[tuple[str, Faults]]:
     faults = Faults()
     one = listening(0)
     port = one.getsockname()[1]
-    config = uvicorn.Config(proxy_app("aws", aws_endpoint, faults), lifespan="off", log_level="critical")
+    config = uvicorn.Config(proxy_app("aws", aws_endpoint, faults), log_level="critical")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[one])))
     thread.start()
