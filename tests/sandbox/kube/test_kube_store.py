@@ -254,53 +254,54 @@ def test_who_lists_and_then_watches_knows_what_is_stored(steps: list[tuple[str, 
 
 async def test_what_was_acknowledged_survives_a_kill(tmp_path: Path) -> None:
     database = tmp_path / "killed.db"
-    process, url = await start(database)
     acknowledged: list[Object] = []
 
-    async def write(client: httpx.AsyncClient, writer: int) -> None:
-        with contextlib.suppress(httpx.HTTPError):
-            for number in range(10_000):
-                body = {"metadata": {"name": f"w{writer}-{number}"}, "spec": {"flag": "de"}}
-                answer = await client.post(f"{url}{VESSELS}", json=body)
-                acknowledged.append(answer.raise_for_status().json())
-                if len(acknowledged) == 150:
-                    os.kill(process.pid, signal.SIGKILL)
+    async with running(database) as (process, url), httpx.AsyncClient() as client:
 
-    async with httpx.AsyncClient() as client:
-        await asyncio.gather(*(write(client, writer) for writer in range(4)))
-    assert await process.wait() == -signal.SIGKILL
+        async def write(writer: int) -> None:
+            with contextlib.suppress(httpx.HTTPError):
+                for number in range(1000):
+                    body = {"metadata": {"name": f"w{writer}-{number}"}, "spec": {"flag": "de"}}
+                    answer = await client.post(f"{url}{VESSELS}", json=body)
+                    acknowledged.append(answer.raise_for_status().json())
+                    if len(acknowledged) == 150:
+                        os.kill(process.pid, signal.SIGKILL)
 
-    process, url = await start(database)
-    try:
-        async with httpx.AsyncClient() as client:
-            page = (await client.get(f"{url}{VESSELS}")).json()
-            found = {obj["metadata"]["name"]: obj for obj in page["items"]}
-            for obj in acknowledged:
-                assert found[obj["metadata"]["name"]]["metadata"] == obj["metadata"]
-            # Only a write that was under way when the server died may be there without an answer.
-            assert len(found) <= len(acknowledged) + 4
-            latest = max(int(obj["metadata"]["resourceVersion"]) for obj in acknowledged)
-            assert int(page["metadata"]["resourceVersion"]) >= latest
-            old = {"watch": "true", "resourceVersion": str(latest - 100)}
-            assert '"code":410' in (await client.get(f"{url}{VESSELS}", params=old)).text
-    finally:
-        process.terminate()
-        await process.wait()
+        await asyncio.gather(*(write(writer) for writer in range(4)))
+        assert await process.wait() == -signal.SIGKILL
+
+    async with running(database) as (_, url), httpx.AsyncClient() as client:
+        page = (await client.get(f"{url}{VESSELS}")).json()
+        found = {obj["metadata"]["name"]: obj for obj in page["items"]}
+        for obj in acknowledged:
+            assert found[obj["metadata"]["name"]]["metadata"] == obj["metadata"]
+        # Only a write that was under way when the server died may be there without an answer.
+        assert len(found) <= len(acknowledged) + 4
+        latest = max(int(obj["metadata"]["resourceVersion"]) for obj in acknowledged)
+        assert int(page["metadata"]["resourceVersion"]) >= latest
+        old = {"watch": "true", "resourceVersion": str(latest - 100)}
+        assert '"code":410' in (await client.get(f"{url}{VESSELS}", params=old)).text
 
 
 VESSELS = "/apis/fleet.example.org/v1beta1/namespaces/default/vessels"
 
 
-async def start(database: Path) -> tuple[asyncio.subprocess.Process, str]:
-    """The sample server as a process of its own."""
+@contextlib.asynccontextmanager
+async def running(database: Path) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
+    """The sample server as a process of its own, and its URL."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         *("-m", "tests.sandbox.kube.sample", str(database)),
         cwd=ROOT,
         stdout=asyncio.subprocess.PIPE,
     )
-    assert process.stdout
-    async with asyncio.timeout(60):
-        port = (await process.stdout.readline()).decode().strip()
-    assert port, "the server did not start"
-    return process, f"http://127.0.0.1:{port}"
+    try:
+        assert process.stdout
+        async with asyncio.timeout(60):
+            port = (await process.stdout.readline()).decode().strip()
+        assert port, "the server did not start"
+        yield process, f"http://127.0.0.1:{port}"
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
