@@ -44,9 +44,9 @@ _NAP = 0.05
 
 @dataclass(frozen=True)
 class Answer:
-    """What a handler answers, as JSON."""
+    """What a handler answers: a document as JSON, or None for an empty body."""
 
-    document: Any
+    document: Any = None
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
 
@@ -228,7 +228,10 @@ class _Endpoint:
 
 
 def _response(answer: Answer) -> Response:
-    return JSONResponse(answer.document, answer.status, dict(answer.headers))
+    headers = dict(answer.headers)
+    if answer.document is None:
+        return Response(status_code=answer.status, headers=headers)
+    return JSONResponse(answer.document, answer.status, headers)
 
 
 def _unknown(wording: Wording) -> Callable[[Request, Exception], Response]:

@@ -23,6 +23,7 @@ _REQUESTS = "requests"
 _WAIT = 120.0
 _UUID = re.compile(r"[0-9a-fA-F]{8}-([0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 _KIND = "compute#operation"
+_USER = "sandbox@example.com"
 
 
 class OperationsApi:
@@ -125,7 +126,7 @@ class OperationsApi:
             "name": operation.name,
             "operationType": operation.verb.partition(".")[2],
             "targetLink": link(operation.target),
-            "user": shown.get("user", "sandbox@example.com"),
+            "user": _USER,
             "insertTime": timestamp(operation.started),
             "startTime": timestamp(operation.started),
             "selfLink": link(_path(operation)),
