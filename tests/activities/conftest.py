@@ -22,7 +22,7 @@ def aws_endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     state = tmp_path_factory.mktemp("aws")
     log = state / "log"
     settings = state / "settings.json"
-    settings.write_text('{"delays": {"vpc_pending": 0.05}}')
+    settings.write_text('{"delays": {"vpc_pending": 0.05, "nat_gateway_pending": 0.1}}')
     command = [
         sys.executable,
         "-m",

@@ -324,6 +324,38 @@ def test_foreign_groups_that_refer_to_each_other_and_to_ours_do_not_deadlock(rig
     assert rig.left() == ()
 
 
+@pytest.mark.parametrize(("hidden", "code"), [(1, Code.BLOCKED), (2, Code.BUSY)])
+def test_what_appears_during_a_removal_is_named_as_soon_as_it_is_seen(rig: AwsRig, hidden: int, code: Code) -> None:
+    record = rig.make()
+    subnet, take_away = rig.add_foreign(_network(record))
+    rig.break_next(FaultKind.NOT_YET_VISIBLE, "DescribeSubnets", times=hidden)
+    with pytest.raises(TrellisError) as caught:
+        rig.cloud.remove(record)
+    assert caught.value.failure.code is code
+    assert (subnet in caught.value.failure.message) is (code is Code.BLOCKED)
+    with pytest.raises(TrellisError, match=subnet):
+        rig.cloud.remove(record)
+    take_away()
+    rig.cloud.remove(record)
+    assert rig.left() == ()
+
+
+def test_a_nat_gateway_on_its_way_out_is_no_blocker_of_its_own(rig: AwsRig) -> None:
+    record = rig.make()
+    subnet, take_away = rig.add_foreign(_network(record))
+    address = rig.ec2.allocate_address(Domain="vpc")["AllocationId"]
+    nat = rig.ec2.create_nat_gateway(SubnetId=subnet, AllocationId=address)["NatGateway"]["NatGatewayId"]
+    rig.ec2.get_waiter("nat_gateway_available").wait(NatGatewayIds=[nat], WaiterConfig={"Delay": 1})
+    assert {nat, subnet} <= {blocker.id for blocker in rig.cloud.blockers(record)}
+    rig.ec2.delete_nat_gateway(NatGatewayId=nat)
+    assert [blocker.id for blocker in rig.cloud.blockers(record)] == [subnet]
+    rig.ec2.get_waiter("nat_gateway_deleted").wait(NatGatewayIds=[nat], WaiterConfig={"Delay": 1})
+    rig.ec2.release_address(AllocationId=address)
+    take_away()
+    rig.cloud.remove(record)
+    assert rig.left() == ()
+
+
 def test_a_foreign_peering_blocks(rig: AwsRig) -> None:
     record = rig.make()
     other = rig.ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
