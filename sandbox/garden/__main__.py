@@ -35,7 +35,8 @@ class _Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._store.close)
-        super().handle_exit(sig, frame)
+        # Not the base class's: that would raise the signal once more at the end, and so spoil the exit status.
+        self.should_exit = True
 
 
 def main() -> None:

@@ -27,8 +27,7 @@ def reconcile_machines(session: Session, order: Order, record: Record) -> None:
             if tag_of(each, _POOL_TAG) == worker["name"] and each["Placement"]["AvailabilityZone"] == zone
         ]
         kept += present[:count]
-        if count > len(present):
-            kept += _start(ec2, order, record, worker, zone, count - len(present))
+        kept += [_start(ec2, order, record, worker, zone) for _ in range(count - len(present))]
     surplus = {each["InstanceId"] for each in running} - {each["InstanceId"] for each in kept}
     if surplus:
         ec2.terminate_instances(InstanceIds=sorted(surplus))
@@ -55,22 +54,27 @@ def _shares(order: Order) -> Iterator[tuple[Any, str, int]]:
             yield worker, zone, (worker["minimum"] + len(zones) - 1 - index) // len(zones)
 
 
-def _start(ec2: Any, order: Order, record: Record, worker: Any, zone: str, count: int) -> list[Any]:
+def _start(ec2: Any, order: Order, record: Record, worker: Any, zone: str) -> Any:
+    """One machine, asked for as machine-controller-manager does: its interface goes with it."""
     tid = order.technical_id
+    specs = specification("instance", tid, worker["name"], {_POOL_TAG: worker["name"]})
+    interface = {
+        "DeviceIndex": 0,
+        "SubnetId": record["subnets"][zone],
+        "Groups": [record["securityGroup"]],
+        "DeleteOnTermination": True,
+    }
     started = ec2.run_instances(
         ImageId=_image(order, worker["machine"]),
         InstanceType=worker["machine"]["type"],
-        MinCount=count,
-        MaxCount=count,
-        SubnetId=record["subnets"][zone],
-        SecurityGroupIds=[record["securityGroup"]],
+        MinCount=1,
+        MaxCount=1,
+        NetworkInterfaces=[interface],
         KeyName=f"{tid}-ssh-publickey",
         IamInstanceProfile={"Name": f"{tid}-nodes"},
-        TagSpecifications=specification("instance", tid, worker["name"], {_POOL_TAG: worker["name"]}),
-    )["Instances"]
-    for each in started:
-        each.setdefault("Tags", specification("instance", tid, worker["name"], {_POOL_TAG: worker["name"]})[0]["Tags"])
-    return list(started)
+        TagSpecifications=specs,
+    )["Instances"][0]
+    return {**started, "Tags": specs[0]["Tags"]}
 
 
 def _image(order: Order, machine: Any) -> str:

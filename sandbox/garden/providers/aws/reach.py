@@ -55,15 +55,15 @@ class _View:
     def admits(self, direction: str, mine: Any, theirs: Any, port: int) -> bool:
         """Whether a group of `mine` has a rule for TCP with `theirs` on the port."""
         address = ip_address(theirs["PrivateIpAddress"])
-        others = {each["GroupId"] for each in theirs["SecurityGroups"]}
+        others = _groups(theirs)
         return any(
             _port_matches(permission, port)
             and (
                 any(address in ip_network(each["CidrIp"]) for each in permission.get("IpRanges", []))
                 or any(each.get("GroupId") in others for each in permission.get("UserIdGroupPairs", []))
             )
-            for group in mine["SecurityGroups"]
-            for permission in self.groups.get(group["GroupId"], {}).get(direction, [])
+            for group in _groups(mine)
+            for permission in self.groups.get(group, {}).get(direction, [])
         )
 
 
@@ -147,6 +147,11 @@ def _peers(connections: Iterable[Any], vpc: str) -> dict[str, str]:
             ends.remove(vpc)
             peers[each["VpcPeeringConnectionId"]] = ends[0]
     return peers
+
+
+def _groups(instance: Any) -> set[str]:
+    """The security groups of an instance: they belong to its interfaces."""
+    return {group["GroupId"] for each in instance["NetworkInterfaces"] for group in each["Groups"]}
 
 
 def _target(route: Any) -> str:
