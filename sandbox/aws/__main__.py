@@ -28,6 +28,8 @@ def main() -> None:
     try:
         patch = Settings.patch_from(arguments.settings) if arguments.settings else None
         world = World(arguments.state_dir)
+        port_file = arguments.state_dir / "aws.port"
+        port_file.unlink(missing_ok=True)  # of a life that was killed
         if patch is not None:
             world.set(patch)
         server = bound(arguments.port, Application(world))
@@ -35,8 +37,9 @@ def main() -> None:
         sys.exit(f"sandbox.aws: {error}")
     for one in (signal.SIGTERM, signal.SIGINT):
         signal.signal(one, lambda *_: threading.Thread(target=server.shutdown).start())
-    port_file = arguments.state_dir / "aws.port"
-    port_file.write_text(f"{server.server_port}\n")
+    fresh = port_file.with_suffix(".new")
+    fresh.write_text(f"{server.server_port}\n")
+    fresh.replace(port_file)
     print(f"listening on http://127.0.0.1:{server.server_port}", flush=True)
     server.serve_forever(poll_interval=0.1)
     port_file.unlink(missing_ok=True)

@@ -6,9 +6,10 @@ import hashlib
 import json
 from typing import Any, ClassVar, Protocol
 
+from botocore.model import OperationNotFoundError
 from moto.core.exceptions import ServiceException
 from moto.core.responses import ActionResult
-from moto.core.utils import camelcase_to_underscores
+from moto.core.utils import camelcase_to_underscores, get_service_model
 from moto.ec2.exceptions import EC2ClientError
 from moto.ec2.responses import EC2Response
 from moto.servicequotas.responses import ServiceQuotasResponse
@@ -46,6 +47,13 @@ class GuardedEC2(EC2Response):  # type: ignore[misc]  # moto has no types
 
     surroundings: ClassVar[Surroundings]
 
+    def parse_parameters(self, request: Any) -> None:
+        """Parse; an action that does not exist has no parameters, and is refused later."""
+        try:
+            super().parse_parameters(request)
+        except OperationNotFoundError:
+            self.params: dict[str, Any] = {}
+
     def call_action(self) -> Answer:
         """Answer one call; errors go out in EC2's own shape."""
         try:
@@ -64,6 +72,8 @@ class GuardedEC2(EC2Response):  # type: ignore[misc]  # moto has no types
     def _result(self) -> ActionResult:
         action = self._get_action()
         method = getattr(self, camelcase_to_underscores(action), None)
+        if action not in get_service_model("ec2").operation_names:
+            refuse("InvalidAction", f"The action {action} is not valid for this web service.")
         if method is None:
             raise NotImplementedError(f"the action {action}")
         call = Call(action, self._cloud(), self.params, self.surroundings.settings, self.surroundings.now, method)

@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qs
-from xml.sax.saxutils import escape
 
 from moto.iam.models import get_account_id_from
 from moto.moto_server.werkzeug_app import MotoRequestHandler
@@ -53,8 +52,7 @@ class Application:
             return self._world.read(environment)
         body = _body(environment)
         action = parse_qs(body).get("Action", [""])[0]
-        reply = self._world.read(environment) if is_reading(action) else self._world.change(account, region, body)
-        return _in_shape(reply, action)
+        return self._world.read(environment) if is_reading(action) else self._world.change(account, region, body)
 
     def _settings(self, method: str, environment: dict[str, Any]) -> Reply:
         if method == "GET":
@@ -97,16 +95,3 @@ def _body(environment: dict[str, Any]) -> str:
 
 def _json(status: HTTPStatus, value: object) -> Reply:
     return Reply(f"{status.value} {status.phrase}", [("Content-Type", "application/json")], json.dumps(value).encode())
-
-
-def _in_shape(reply: Reply, action: str) -> Reply:
-    """What moto answers as a page of HTML becomes an error that an SDK can read."""
-    kind = next((value for name, value in reply.headers if name.lower() == "content-type"), "")
-    if not (reply.status.startswith("5") and kind.startswith("text/html") and b"<Errors>" not in reply.body):
-        return reply
-    message = escape(f"moto failed on {action}; the sandbox's log has the traceback")
-    body = (
-        '<?xml version="1.0" encoding="UTF-8"?>\n<Response><Errors><Error><Code>InternalError</Code>'
-        f"<Message>{message}</Message></Error></Errors><RequestID>none</RequestID></Response>"
-    )
-    return Reply(reply.status, [("Content-Type", "text/xml")], body.encode())

@@ -54,6 +54,14 @@ class Reply(NamedTuple):
     body: bytes
 
 
+_FAILED = Reply(
+    "500 Internal Server Error",
+    [("Content-Type", "text/xml")],
+    b"<Response><Errors><Error><Code>InternalError</Code><Message>moto failed; the log of the sandbox has the traceback"
+    b"</Message></Error></Errors><RequestID>none</RequestID></Response>",
+)
+
+
 @dataclass(frozen=True)
 class Change:
     """A call that may change EC2, with all that its outcome depends on."""
@@ -138,14 +146,19 @@ class World:
             self._save()
 
     def close(self) -> None:
-        """Save everything and let go of the directory."""
-        with self._lock:
-            self._save()
-            self._journal.close()
-            os.close(self._claim)
+        """Save everything. The lock is kept: whatever is still under way can change nothing any more."""
+        self._lock.acquire()
+        self._save()
+        self._journal.close()
+        os.close(self._claim)
 
     def _run(self, environment: dict[str, Any]) -> Reply:
-        body, status, headers = run_wsgi_app(self._moto, environment, buffered=True)
+        try:
+            body, status, headers = run_wsgi_app(self._moto, environment, buffered=True)
+        except Exception:
+            # Whatever moto stumbles over, an SDK can read the answer, and what moto did before it is in the journal.
+            _log.exception("moto failed")
+            return _FAILED
         return Reply(status, list(headers), b"".join(body))
 
     def _make(self, change: Change) -> Reply:
@@ -155,7 +168,12 @@ class World:
 
     def _record(self, entry: dict[str, Any]) -> None:
         self._number += 1
-        self._journal.append({"number": self._number, **entry})
+        try:
+            self._journal.append({"number": self._number, **entry})
+        except OSError:
+            # The cloud must not go on with what a restart would not know.
+            _log.critical("the journal cannot be written; the server ends", exc_info=True)
+            os._exit(os.EX_IOERR)
         if self._number - self._last_snapshot >= self.settings.changes_per_snapshot:
             self._save()
 

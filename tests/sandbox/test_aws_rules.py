@@ -436,6 +436,10 @@ class TestSecurityGroups:
         ec2.revoke_security_group_ingress(**rule)
         assert refusal(ec2.revoke_security_group_ingress, **rule) == "InvalidPermission.NotFound"
 
+    def test_a_rule_needs_ports(self, ec2: Any, vpc: str) -> None:
+        order = {"GroupId": make_group(ec2, vpc), "IpPermissions": [{"IpProtocol": "tcp"}]}
+        assert refusal(ec2.authorize_security_group_ingress, **order) == "InvalidParameterValue"
+
     def test_a_call_adds_all_of_its_rules_or_none(self, ec2: Any, vpc: str) -> None:
         group, other = make_group(ec2, vpc), make_group(ec2, vpc, "other")
         ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=everything_from(group))
@@ -608,6 +612,28 @@ class TestEveryCall:
         assert refusal(ec2.create_vpc, CidrBlock="10.0.0.0/16", DryRun=True) == "DryRunOperation"
         assert refusal(ec2.delete_vpc, VpcId=vpc, DryRun=True) == "DryRunOperation"
         assert ec2.describe_vpcs()["Vpcs"] == before
+
+    def test_what_must_be_given_must_be_given(self, ec2: Any, vpc: str) -> None:
+        assert refusal(ec2.create_subnet, VpcId=vpc) == "MissingParameter"
+        assert refusal(ec2.associate_vpc_cidr_block, VpcId=vpc) == "MissingParameter"
+        assert refusal(ec2.delete_security_group) == "MissingParameter"
+        assert refusal(ec2.release_address) == "MissingParameter"
+        unknown = [{"Key": "colour", "Values": ["red"]}]
+        assert refusal(ec2.create_dhcp_options, DhcpConfigurations=unknown) == "InvalidParameterValue"
+
+    def test_what_is_changed_must_exist(self, ec2: Any, vpc: str) -> None:
+        pcx = {"VpcPeeringConnectionId": "pcx-0123456789abcdef0"}
+        for call in (
+            ec2.accept_vpc_peering_connection,
+            ec2.reject_vpc_peering_connection,
+            ec2.delete_vpc_peering_connection,
+        ):
+            assert refusal(call, **pcx) == "InvalidVpcPeeringConnectionID.NotFound"
+        association = {"AssociationId": "vpc-cidr-assoc-0123456789abcdef0"}
+        code = refusal(ec2.disassociate_vpc_cidr_block, **association)
+        assert code == "InvalidVpcCidrBlockAssociationID.NotFound"
+        far = {"VpcId": vpc, "PeerVpcId": vpc, "PeerRegion": "eu-nowhere-1"}
+        assert refusal(ec2.create_vpc_peering_connection, **far) == "InvalidParameterValue"
 
     def test_an_unknown_region_is_refused(self, server: Server) -> None:
         assert refusal(server.client(region="eu-nowhere-1").describe_vpcs) == "AuthFailure"

@@ -95,6 +95,15 @@ class TestServing:
         with pytest.raises(ClientError, match="UnsupportedOperation"):
             server.client().describe_ipams()
 
+    def test_an_action_that_does_not_exist_is_refused(self, server: Server) -> None:
+        scope = "AWS4-HMAC-SHA256 Credential=x/20260101/eu-central-1/ec2/aws4_request, SignedHeaders=host, Signature=0"
+        answer = httpx.post(server.url, headers={"Authorization": scope}, data={"Action": "MakeTea", "Version": "1"})
+        assert (answer.status_code, "<Code>InvalidAction</Code>" in answer.text) == (400, True)
+
+    def test_where_moto_stumbles_a_client_can_read_it(self, server: Server) -> None:
+        with pytest.raises(ClientError, match="InternalError"):
+            server.client().delete_fleets(FleetIds=["fleet-unknown"], TerminateInstances=True)
+
     def test_two_hundred_subnets_and_their_calls_stay_quick(self, server: Server) -> None:
         """The medians of 30 calls on a cloud of many clusters; far below what a loaded machine needs."""
         ec2 = server.client()

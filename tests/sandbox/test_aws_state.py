@@ -166,6 +166,23 @@ class TestSurvival:
         server.start()
         assert [one["Instances"] for one in server.client().describe_instances()["Reservations"]] == before
 
+    def test_calls_that_fail_and_accounts_apart_come_back_the_same(self, server: Server) -> None:
+        ec2, other = server.client(), server.client(key="210987654321")
+        with pytest.raises(ClientError, match="InternalError"):
+            ec2.delete_fleets(FleetIds=["fleet-unknown"], TerminateInstances=True)
+        with pytest.raises(ClientError, match="InvalidVpc"):
+            make_vpc(ec2, "10.0.0.0/8")
+        one, theirs = build(ec2), build(other, "10.9.0.0/16")
+        order = {"VpcId": one["vpc"], "PeerVpcId": theirs["vpc"], "PeerOwnerId": "210987654321"}
+        pcx = ec2.create_vpc_peering_connection(**order)["VpcPeeringConnection"]["VpcPeeringConnectionId"]
+        before = everything(server)
+        server.kill()
+        server.start()
+        assert everything(server) == before
+        server.client(key="210987654321").accept_vpc_peering_connection(VpcPeeringConnectionId=pcx)
+        with pytest.raises(ClientError, match=r"InvalidVpcID\.NotFound"):
+            server.client().describe_vpcs(VpcIds=[theirs["vpc"]])
+
     def test_a_torn_last_line_is_dropped(self, server: Server) -> None:
         vpc = make_vpc(server.client())
         server.kill()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipaddress import ip_address
+from ipaddress import IPv4Network, IPv6Network, ip_address
 from typing import Any
 
 from moto.core.responses import ActionResult
@@ -56,7 +56,7 @@ def create_network_interface(call: Call) -> ActionResult:
                 "InvalidParameter", f"Security group {group_id} and subnet {subnet.id} belong to different networks."
             )
     address = call.get("PrivateIpAddress")
-    if address and ip_address(address) not in subnet.cidr:
+    if address and not _lies_in(address, subnet.cidr):
         refuse("InvalidParameterValue", "Address does not fall within the subnet's address range")
     return call.proceed()
 
@@ -71,6 +71,13 @@ def delete_network_interface(call: Call) -> ActionResult:
     if eni.requester_managed or eni.attachment_id:
         refuse("InvalidNetworkInterface.InUse", f"Network interface '{eni.id}' is currently in use.")
     return call.proceed()
+
+
+def _lies_in(address: str, cidr: IPv4Network | IPv6Network) -> bool:
+    try:
+        return ip_address(address) in cidr
+    except ValueError:
+        return False
 
 
 def _address(call: Call) -> Any:

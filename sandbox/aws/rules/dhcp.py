@@ -11,10 +11,25 @@ from moto.core.responses import ActionResult
 
 from sandbox.aws.calls import Call, refuse, rule
 
+_OPTIONS = (
+    "domain-name-servers",
+    "domain-name",
+    "ntp-servers",
+    "netbios-name-servers",
+    "netbios-node-type",
+    "ipv6-address-preferred-lease-time",
+)
+
 
 @rule("CreateDhcpOptions")
 def create_dhcp_options(call: Call) -> ActionResult:
-    """The tags of the call are set; moto drops them."""
+    """Only options that there are; the tags of the call are set (moto drops them)."""
+    for option in call.get("DhcpConfigurations", []):
+        if option.get("Key") not in _OPTIONS:
+            refuse(
+                "InvalidParameterValue",
+                f"Value ({option.get('Key')}) for parameter name is invalid. Unknown DHCP option",
+            )
     answer = call.proceed()
     answer.result["DhcpOptions"].add_tags(call.tags())
     return answer

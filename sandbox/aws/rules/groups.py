@@ -30,9 +30,12 @@ def delete_security_group(call: Call) -> ActionResult:
 
     docs.aws.amazon.com/vpc/latest/userguide/deleting-security-groups.html.
     """
-    group = call.cloud.get_security_group_from_id(call.get("GroupId")) if call.get("GroupId") else None
+    wanted = call.get("GroupId") or call.get("GroupName")
+    if wanted is None:
+        refuse("MissingParameter", "The request must contain the parameter groupName or groupId")
+    group = call.cloud.get_security_group_by_name_or_id(wanted)
     if group is None:
-        return call.proceed()
+        refuse("InvalidGroup.NotFound", f"The security group '{wanted}' does not exist")
     if group.name == "default":
         refuse("CannotDelete", f'the specified group: "{group.id}" name: "default" cannot be deleted by a user')
     used = any(group in eni.group_set for eni in call.cloud.enis.values())
@@ -66,6 +69,8 @@ def change_rules(call: Call) -> ActionResult:
     if call.get("CidrIp"):
         call.parameters["CidrIp"] = checked(call, call.get("CidrIp"))
     for permission in call.get("IpPermissions", []):
+        if permission.get("IpProtocol") in ("tcp", "udp", "6", "17") and None in _ports(permission):
+            refuse("InvalidParameterValue", "Invalid value 'null' for portRange. Must specify both from and to ports")
         for entry in permission.get("IpRanges") or []:
             entry["CidrIp"] = checked(call, entry["CidrIp"])
     group = call.cloud.get_security_group_by_name_or_id(call.get("GroupId") or call.get("GroupName"))
@@ -81,6 +86,10 @@ def change_rules(call: Call) -> ActionResult:
         # moto has applied the rules before the one that it refuses.
         group.ingress_rules, group.egress_rules = ingress, egress
         raise
+
+
+def _ports(permission: Any) -> tuple[Any, Any]:
+    return permission.get("FromPort"), permission.get("ToPort")
 
 
 def _asked_for(call: Call) -> int:

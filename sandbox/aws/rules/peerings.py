@@ -42,22 +42,33 @@ def create_vpc_peering_connection(call: Call) -> ActionResult:
 def _peer(call: Call) -> Any:
     account = call.get("PeerOwnerId") or call.cloud.account_id
     region = call.get("PeerRegion") or call.cloud.region_name
+    if region not in ec2_backends[account]:
+        refuse("InvalidParameterValue", f"The region '{region}' does not exist")
     return ec2_backends[account][region].get_vpc(call.get("PeerVpcId"))
 
 
 @rule("AcceptVpcPeeringConnection")
 def accept_vpc_peering_connection(call: Call) -> ActionResult:
     """A VPC has only so many active ones. docs.aws.amazon.com/vpc/latest/userguide/amazon-vpc-limits.html."""
-    pcx = call.cloud.get_vpc_peering_connection(call.get("VpcPeeringConnectionId"))
+    pcx = _found(call)
     for vpc in (pcx.vpc, pcx.peer_vpc):
         enforce(call, "peerings_per_vpc", len(peered_vpcs(vpc.ec2_backend, vpc.id)))
     return call.proceed()
 
 
+@rule("RejectVpcPeeringConnection")
+def reject_vpc_peering_connection(call: Call) -> ActionResult:
+    """What is rejected stays listed for a while."""
+    pcx = _found(call)
+    answer = call.proceed()
+    _forget_later(call, pcx)
+    return answer
+
+
 @rule("DeleteVpcPeeringConnection")
 def delete_vpc_peering_connection(call: Call) -> ActionResult:
     """What is over already cannot be deleted; what is deleted stays listed for a while."""
-    pcx = call.cloud.get_vpc_peering_connection(call.get("VpcPeeringConnectionId"))
+    pcx = _found(call)
     if not _is_open(pcx):
         refuse(
             "InvalidStateTransition",
@@ -75,6 +86,14 @@ def describe_vpc_peering_connections(call: Call) -> ActionResult:
     answer = call.proceed()
     listed = [pcx for pcx in answer.result["VpcPeeringConnections"] if passes(pcx, filters, _filtered)]
     return ActionResult({"VpcPeeringConnections": listed})
+
+
+def _found(call: Call) -> Any:
+    pcx_id = call.get("VpcPeeringConnectionId")
+    pcx = call.cloud.vpc_pcxs.get(pcx_id)
+    if pcx is None:
+        refuse("InvalidVpcPeeringConnectionID.NotFound", f"The vpcPeeringConnection ID '{pcx_id}' does not exist")
+    return pcx
 
 
 def _filtered(pcx: Any, name: str) -> Any:

@@ -20,6 +20,8 @@ def create_subnet(call: Call) -> ActionResult:
     """
     vpc = call.cloud.get_vpc(call.get("VpcId"))
     tidy(call, "CidrBlock")
+    if not (call.get("CidrBlock") or call.get("Ipv6CidrBlock")):
+        refuse("MissingParameter", "The request must contain the parameter cidrBlock")
     wanted = network(call.get("CidrBlock", ""))
     if wanted and not 16 <= wanted.prefixlen <= 28:
         refuse("InvalidSubnet.Range", f"The CIDR '{wanted}' is invalid.")

@@ -104,8 +104,10 @@ def associate_vpc_cidr_block(call: Call) -> ActionResult:
     vpc = call.cloud.get_vpc(call.get("VpcId"))
     tidy(call, "CidrBlock")
     cidr = call.get("CidrBlock")
-    if cidr is None:
+    if cidr is None and call.get("AmazonProvidedIpv6CidrBlock"):
         return call.proceed()
+    if cidr is None:
+        refuse("MissingParameter", "The request must contain the parameter cidrBlock or amazonProvidedIpv6CidrBlock")
     wanted = network(cidr)
     if not isinstance(wanted, ipaddress.IPv4Network):
         refuse(
@@ -162,6 +164,8 @@ def _routed(cloud: Any, vpc_id: str, wanted: ipaddress.IPv4Network) -> str | Non
 def disassociate_vpc_cidr_block(call: Call) -> ActionResult:
     """A range with subnets in it stays. docs.aws.amazon.com/vpc/latest/userguide/add-ipv4-cidr.html."""
     association = call.get("AssociationId")
+    if not any(association in vpc._cidr_block_association_set for vpc in call.cloud.vpcs.values()):
+        refuse("InvalidVpcCidrBlockAssociationID.NotFound", f"The association ID '{association}' does not exist")
     for vpc in call.cloud.vpcs.values():
         found = vpc._cidr_block_association_set.get(association)
         going = network(found["cidr_block"]) if found else None
