@@ -72,9 +72,9 @@ class ConnectivityActivities:
                 probe(api, order.cluster, nonce, self._image) as newcomer,
             ):
                 results = await _all(*(self._check(newcomer, peer, order, nonce) for peer in peers))
-        reached = tuple(peer for peer, result in zip(peers, results, strict=True) if result)
-        left = [peer for peer in peers if peer not in reached]
-        return Reach(peers=reached, note=f"left meanwhile: {', '.join(left)}" if left else "")
+        trouble = {peer: why for peer, why in zip(peers, results, strict=True) if why}
+        reached = tuple(peer for peer in peers if peer not in trouble)
+        return Reach(peers=reached, note="; ".join(f"{peer} {why}" for peer, why in trouble.items()))
 
     async def _peers(self, order: VerifyConnectivity) -> list[str]:
         """A sample of the VPC's other clusters: spread over all of them, and the same at each attempt."""
@@ -86,8 +86,8 @@ class ConnectivityActivities:
 
         return sorted(others, key=weight)[: order.sample]
 
-    async def _check(self, newcomer: Probe, peer: str, order: VerifyConnectivity, nonce: str) -> bool:
-        """Both directions; False if the peer went away meanwhile."""
+    async def _check(self, newcomer: Probe, peer: str, order: VerifyConnectivity, nonce: str) -> str:
+        """Both directions; else why this peer says nothing about the newcomer: it left, or has trouble of its own."""
         shoot = shoot_name(order.tenant, peer)
         try:
             async with (
@@ -95,12 +95,14 @@ class ConnectivityActivities:
                 probe(api, peer, nonce, self._image) as other,
             ):
                 await _all(self._reach(newcomer, other), self._reach(other, newcomer))
-        except TrellisError:
+        except TrellisError as error:
             now = await self._garden.shoot(shoot)
             if now is None or ShootStatus.of(now).deleting:
-                return False
+                return "left meanwhile"
+            if error.failure.code is Code.TIMEOUT:
+                return f"could not take part: {error.failure.message}"
             raise
-        return True
+        return ""
 
     async def _reach(self, source: Probe, target: Probe) -> None:
         """Dial until the answer is right or patience ends."""

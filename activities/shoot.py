@@ -52,15 +52,14 @@ class ShootActivities:
             TrellisError: `invalid`, naming the valid choices, for an unknown region, zone, machine type, version or
                 CredentialsBinding.
         """
-        await self._check_credentials(spec)
+        async with heartbeating("asking what the landscape offers"):
+            return await self.plan(spec)
+
+    async def plan(self, spec: ClusterSpec) -> ShootPlan:
+        """The same for those who ask before there is a workflow."""
         name = self._profiles.get(spec.provider, spec.provider.value)
-        try:
-            profile = await self._garden.cloud_profile(name)
-        except TrellisError as error:
-            if error.failure.code is not Code.NOT_FOUND:
-                raise
-            what = f"provider {spec.provider}: this landscape has no CloudProfile {name!r}"
-            raise TrellisError(Code.INVALID, what, "set the worker's cloud profile for this provider") from None
+        await self._check_credentials(spec)
+        profile = await self._cloud_profile(spec.provider, name)
         shoot = ShootKey(namespace=self._garden.namespace, name=shoot_name(spec.tenant, spec.name))
         return CloudProfile.of(profile).plan(spec, shoot, name)
 
@@ -73,24 +72,13 @@ class ShootActivities:
                 shoot elsewhere; `conflict` where the shoot of that name is not the cluster's; `invalid`, `forbidden`
                 or `quota` with what Gardener says.
         """
-        name = order.plan.shoot.name
-        key = ClusterKey(tenant=order.spec.tenant, cluster=order.spec.name)
-        try:
-            await self._garden.create_shoot(shoot_manifest(order))
-        except TrellisError as error:
-            if error.failure.code is not Code.CONFLICT:
-                raise
-        else:
-            return
-        shoot = await self._garden.shoot(name)
-        if shoot is None:
-            raise TrellisError(Code.BUSY, f"shoot {name} was there a moment ago and is gone now")
-        _check_owner(shoot, key)
-        if ShootStatus.of(shoot).deleting:
-            raise TrellisError(Code.BUSY, f"an earlier shoot {name} of cluster {key.cluster} is still being deleted")
-        if not same_place(shoot, order):
-            what = f"cluster {key.cluster} has a shoot {name} already, in another VPC, block or subnet"
-            raise TrellisError(Code.CLUSTER_EXISTS, what, "delete the cluster, then create it again")
+        async with heartbeating("asking Gardener for the shoot"):
+            try:
+                await self._garden.create_shoot(shoot_manifest(order))
+            except TrellisError as error:
+                if error.failure.code is not Code.CONFLICT:
+                    raise
+                await self._adopt(order)
 
     @activity.defn
     async def await_shoot(self, key: ClusterKey) -> None:
@@ -118,12 +106,13 @@ class ShootActivities:
         Raises:
             TrellisError: `conflict` where the shoot of that name is not the cluster's.
         """
-        shoot = await self._garden.shoot(shoot_name(key.tenant, key.cluster))
-        if shoot is None:
-            return
-        _check_owner(shoot, key)
-        if not ShootStatus.of(shoot).deleting:
-            await self._garden.delete_shoot(shoot)
+        async with heartbeating("asking Gardener to delete the shoot"):
+            shoot = await self._garden.shoot(shoot_name(key.tenant, key.cluster))
+            if shoot is None:
+                return
+            _check_owner(shoot, key)
+            if not ShootStatus.of(shoot).deleting:
+                await self._garden.delete_shoot(shoot)
 
     @activity.defn
     async def await_shoot_gone(self, key: ClusterKey) -> None:
@@ -139,8 +128,21 @@ class ShootActivities:
     @activity.defn
     async def find_shoot(self, key: ClusterKey) -> FoundShoot | None:
         """The cluster's shoot as the garden tells it, or None: for clusters whose own workflow is not there to ask."""
-        shoot = await self._garden.shoot(shoot_name(key.tenant, key.cluster))
+        async with heartbeating("looking for the shoot"):
+            shoot = await self._garden.shoot(shoot_name(key.tenant, key.cluster))
         return found(shoot) if shoot and belongs_to(shoot, key) else None
+
+    async def _adopt(self, order: ShootOrder) -> None:
+        name, cluster = order.plan.shoot.name, order.spec.name
+        shoot = await self._garden.shoot(name)
+        if shoot is None:
+            raise TrellisError(Code.BUSY, f"shoot {name} was there a moment ago and is gone now")
+        _check_owner(shoot, ClusterKey(tenant=order.spec.tenant, cluster=cluster))
+        if ShootStatus.of(shoot).deleting:
+            raise TrellisError(Code.BUSY, f"an earlier shoot {name} of cluster {cluster} is still being deleted")
+        if not same_place(shoot, order):
+            what = f"cluster {cluster} has a shoot {name} already, in another VPC, block or subnet"
+            raise TrellisError(Code.CLUSTER_EXISTS, what, "delete the cluster, then create it again")
 
     async def _follow(
         self,
@@ -171,6 +173,15 @@ class ShootActivities:
                 elif failure and before is not None:
                     raise failure
                 before = status.moment
+
+    async def _cloud_profile(self, provider: Provider, name: str) -> Object:
+        try:
+            return await self._garden.cloud_profile(name)
+        except TrellisError as error:
+            if error.failure.code is not Code.NOT_FOUND:
+                raise
+            what = f"provider {provider}: this landscape has no CloudProfile {name!r}"
+            raise TrellisError(Code.INVALID, what, "set the worker's cloud profile for this provider") from None
 
     async def _check_credentials(self, spec: ClusterSpec) -> None:
         wanted = spec.vpc_spec().credentials

@@ -7,7 +7,7 @@ namespace only a few fields are read.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -93,7 +93,7 @@ class Api:
             if error.failure.code is not Code.NOT_FOUND:
                 raise
 
-    async def watch(self, path: str, version: str, seconds: int) -> AsyncIterator[tuple[str, Object]]:
+    async def watch(self, path: str, version: str, seconds: int) -> AsyncGenerator[tuple[str, Object]]:
         """Events after `version` as (type, object), for at most so many seconds.
 
         Raises:

@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 _PORT = 8080
 _LABEL = "trellis.dev/probe"
-_POLL = 1.0
+_POLL_MIN, _POLL_MAX = 0.2, 2.0
 # Pulling the image on a new node takes its time.
 _START_SECONDS = 180.0
 _REMOVE_SECONDS = 30.0
@@ -72,9 +72,11 @@ class Probe:
                 await self._make_pod()
                 service = await self._api.post(f"{self._path}/services", _service(self._name))
                 self._node_port = service["spec"]["ports"][0]["nodePort"]
-                while not _is_ready(pod := await self._api.get(f"{self._path}/pods/{self.hostname}")):
+                async for _ in _polls():
+                    pod = await self._api.get(f"{self._path}/pods/{self.hostname}")
                     waiting = _reason(pod)
-                    await asyncio.sleep(_POLL)
+                    if _is_ready(pod):
+                        break
                 self._host = pod["status"]["hostIP"]
         except TimeoutError:
             what = f"the probe in cluster {self.cluster} (pod {self._name}/{self.hostname}) did not start: {waiting}"
@@ -106,26 +108,24 @@ class Probe:
         """A fresh one: what an attempt that was killed left is removed first."""
         labels = {_LABEL: "", "pod-security.kubernetes.io/enforce": "restricted"}
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self._name, "labels": labels}}
-        while True:
+        async for _ in _polls():
             try:
                 await self._api.post("/api/v1/namespaces", body)
             except TrellisError as error:
                 if error.failure.code is not Code.CONFLICT:
                     raise
                 await self._api.delete(self._path)
-                await asyncio.sleep(_POLL)
             else:
                 return
 
     async def _make_pod(self) -> None:
         """The namespace's service account comes a moment after the namespace, and admission asks for it."""
-        while True:
+        async for _ in _polls():
             try:
                 await self._api.post(f"{self._path}/pods", _pod(self.hostname, self._image))
             except TrellisError as error:
                 if error.failure.code is not Code.FORBIDDEN or "serviceaccount" not in error.failure.message:
                     raise
-                await asyncio.sleep(_POLL)
             else:
                 return
 
@@ -147,6 +147,15 @@ async def probe(api: Api, cluster: str, nonce: str, image: str) -> AsyncIterator
         yield this
     finally:
         await this.remove()
+
+
+async def _polls() -> AsyncIterator[None]:
+    """At once, then with growing pauses, for ever: the caller has a deadline."""
+    pause = _POLL_MIN
+    while True:
+        yield
+        await asyncio.sleep(pause)
+        pause = min(1.5 * pause, _POLL_MAX)
 
 
 def _pod(name: str, image: str) -> dict[str, Any]:

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from activities.gardener.client import Garden
-from activities.gardener.manifest import cluster_of, selector
 from domain.shoots import ClusterKey
 from sandbox.garden import start
 from sandbox.kube import Store
@@ -44,15 +43,13 @@ def garden_url(tmp_path_factory: pytest.TempPathFactory, aws_endpoint: str) -> I
 async def world(
     garden_url: tuple[str, Path], aws_endpoint: str, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[World]:
-    """A VPC of one's own, without clusters; those that a test makes go with it."""
+    """A tenant and a VPC of one's own, without clusters."""
     url, file = garden_url
     monkeypatch.setenv("AWS_ENDPOINT_URL", aws_endpoint)
     async with await Garden.connect(file, NAMESPACE) as garden:
-        vpc = f"v{uuid.uuid4().hex[:8]}"
+        tenant = f"t{uuid.uuid4().hex[:8]}"
         secret = await garden.credentials("aws")
-        network, ec2 = await asyncio.to_thread(make_network, secret, vpc, aws_endpoint)
-        here = World(garden, url, network, ec2, vpc)
+        network, ec2 = await asyncio.to_thread(make_network, secret, tenant, aws_endpoint)
+        here = World(garden, url, network, ec2, tenant)
         yield here
         here.setting(fail=[])
-        for shoot in await garden.shoots(selector("default", vpc)):
-            await here.remove(cluster_of(shoot))

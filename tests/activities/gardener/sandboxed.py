@@ -55,7 +55,8 @@ class World:
     url: str
     network: Network
     ec2: Any
-    vpc: str
+    tenant: str
+    blocks: int = 0
 
     def setting(self, **settings: Any) -> None:
         """Change how the garden behaves from now on."""
@@ -65,15 +66,20 @@ class World:
         with urllib.request.urlopen(request, context=context) as answer:
             assert answer.status == 200
 
-    async def create(self, name: str, block: str) -> ShootOrder:
-        """Ask for a cluster in the VPC and wait for it."""
-        order = await self.ask(name, block)
-        await run(ShootActivities(self.garden).await_shoot, self.key(name))
-        return order
+    async def create(self, *names: str) -> list[ShootOrder]:
+        """Ask for clusters, all at once, and wait for them; each gets the next /22 of the VPC."""
+        first, self.blocks = self.blocks, self.blocks + len(names)
+        blocks = [f"10.0.{4 * index}.0/22" for index in range(first, self.blocks)]
+        orders = await asyncio.gather(*map(self.ask, names, blocks))
+        shoots = ShootActivities(self.garden)
+        await asyncio.gather(*(run(shoots.await_shoot, self.key(name)) for name in names))
+        return orders
 
     async def ask(self, name: str, block: str) -> ShootOrder:
         """Ask for a cluster in the VPC."""
-        spec = ClusterSpec.model_validate({"name": name, "provider": "aws", "region": REGION, "vpc": self.vpc})
+        spec = ClusterSpec.model_validate(
+            {"tenant": self.tenant, "name": name, "provider": "aws", "region": REGION, "vpc": "shared"}
+        )
         shoots = ShootActivities(self.garden)
         plan = await run(shoots.plan_shoot, spec)
         layout = cut(spec.provider, IPv4Network(block), plan.zones)
@@ -87,14 +93,14 @@ class World:
         await run(shoots.delete_shoot, self.key(name))
         await run(shoots.await_shoot_gone, self.key(name))
 
-    async def verify(self, name: str, environment: ActivityEnvironment | None = None, patience: float = 0.5) -> Reach:
+    async def verify(self, name: str, environment: ActivityEnvironment | None = None, **more: Any) -> Reach:
         """The step under test."""
-        connectivity = ConnectivityActivities(self.garden, patience=patience)
-        order = VerifyConnectivity(tenant="default", cluster=name, vpc=self.vpc)
+        connectivity = ConnectivityActivities(self.garden, patience=more.pop("patience", 0.5))
+        order = VerifyConnectivity(tenant=self.tenant, cluster=name, vpc="shared", **more)
         return await run(connectivity.verify_connectivity, order, environment=environment)
 
     def key(self, name: str) -> ClusterKey:
-        return ClusterKey(tenant="default", cluster=name)
+        return ClusterKey(tenant=self.tenant, cluster=name)
 
     async def probes(self, shoot: str, wanted: Callable[[set[str]], bool] = lambda _: True) -> set[str]:
         """The probe namespaces inside a shoot, whatever their state, as soon as they are as wanted."""
@@ -129,15 +135,15 @@ async def run(step: Any, *arguments: Any, environment: ActivityEnvironment | Non
     return await asyncio.wait_for(environment.run(step, *arguments), 60)
 
 
-def make_network(secret: dict[str, str], vpc: str, aws_endpoint: str) -> tuple[Network, Any]:
+def make_network(secret: dict[str, str], tenant: str, aws_endpoint: str) -> tuple[Network, Any]:
     """A VPC by the adapter, and boto3 as somebody else would use it."""
     session = boto3.Session(secret["accessKeyID"], secret["secretAccessKey"], region_name=REGION)
     order = NetworkOrder.model_validate(
         {
-            "tenant": "default", "vpc": vpc, "incarnation": "1", "provider": "aws", "region": REGION,
+            "tenant": tenant, "vpc": "shared", "incarnation": "1", "provider": "aws", "region": REGION,
             "credentials": "aws", "cidrs": ["10.0.0.0/16"],
         }
     )  # fmt: skip
-    cloud = AwsCloud(REGION, secret, installation=f"test-{vpc}")
+    cloud = AwsCloud(REGION, secret, installation=f"test-{tenant}")
     seen = cloud.ensure(NetworkRecord(order=order, network=None))
     return seen.network, session.client("ec2", endpoint_url=aws_endpoint)

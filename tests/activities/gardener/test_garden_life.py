@@ -6,9 +6,12 @@ from activities.shoot import ShootActivities
 from domain.errors import Code, TrellisError
 from tests.activities.gardener.sandboxed import World, run
 
+# One garden for all of them, also where tests run side by side.
+pytestmark = pytest.mark.xdist_group("garden")
+
 
 async def test_a_shoot_takes_its_subnets_and_its_nodes_the_shared_group_and_leaves_nothing(world: World) -> None:
-    order = await world.create("alpha", "10.0.0.0/22")
+    (order,) = await world.create("alpha")
     assert world.subnets() == ["10.0.0.0/23", "10.0.2.0/24", "10.0.3.0/24"]
     shoot = await world.garden.shoot(order.plan.shoot.name)
     assert shoot
@@ -46,7 +49,7 @@ async def test_a_zone_without_machines_is_told_at_once(world: World) -> None:
 
 
 async def test_a_foreign_thing_in_the_shoots_subnet_blocks_until_it_goes(world: World) -> None:
-    await world.create("alpha", "10.0.0.0/22")
+    await world.create("alpha")
     subnet = world.ec2.describe_subnets(
         Filters=[
             {"Name": "vpc-id", "Values": [world.network.id]},
