@@ -130,7 +130,7 @@ class Membership:
     def grant(self, network: Network) -> None:
         """Answer all who wait: the network is ready."""
         for member in self._take_waiting():
-            grant = Grant(block=member.block, network=network, cidrs=self.spec.cidrs)
+            grant = Grant(block=member.block, slot=self._slot(member.block), network=network, cidrs=self.spec.cidrs)
             self.letters.append(Letter(workflow_id=member.workflow_id, answer=Answer(token=member.token, grant=grant)))
             self._members[member.cluster] = member.model_copy(update={"granted": True})
 
@@ -179,6 +179,15 @@ class Membership:
         for foreign in self._foreign:
             space.exclude(foreign)
         return space
+
+    def _slot(self, block: IPv4Network) -> int:
+        before = 0
+        for cidr in self.spec.cidrs:
+            if block.subnet_of(cidr):
+                before += int(block.network_address) - int(cidr.network_address)
+                break
+            before += cidr.num_addresses
+        return before // block.num_addresses
 
     def _await_answer(self, cluster: str) -> None:
         if cluster not in self._waiting:

@@ -45,9 +45,10 @@ class Leave(Frozen):
 
 
 class Grant(Frozen):
-    """A block in a network that is ready."""
+    """A block in a network that is ready. `slot` is the block's position in the VPC, counted in blocks of its size."""
 
     block: Cidr
+    slot: int = 0
     network: Network
     cidrs: tuple[Cidr, ...]
 

@@ -41,6 +41,8 @@ class NetworkOrder(Frozen):
     region: str
     credentials: str
     cidrs: tuple[Cidr, ...]
+    # How many clusters fit: some providers need a part per so many of them (GCP: a router takes 50 NAT gateways).
+    clusters: int = 64
 
 
 class Network(Frozen):

@@ -44,6 +44,7 @@ class ShootOrder(Frozen):
     plan: ShootPlan
     network: Network
     layout: Layout
+    slot: int = 0
 
 
 class FoundShoot(Frozen):

@@ -17,13 +17,12 @@ from temporalio.common import SearchAttributePair, SearchAttributeUpdate
 from temporalio.exceptions import ApplicationError, FailureError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
-    from activities.connectivity import ConnectivityActivities
-    from activities.shoot import ShootActivities
-    from domain.layout import cut
-
     from activities.attributes import PHASE, STUCK
+    from activities.connectivity import ConnectivityActivities
     from activities.membership import MembershipActivities
+    from activities.shoot import ShootActivities
     from domain.errors import Failure, TrellisError
+    from domain.layout import cut
     from domain.messages import Answer, ClusterPhase, ClusterView, Grant, Join, Leave
     from domain.names import vpc_workflow_id
     from domain.networks import Layout
@@ -162,7 +161,9 @@ class ClusterWorkflow:
         )
         self._grant = await self._step(self._join)
         self._layout = cut(spec.provider, self._grant.block, self._plan.zones)
-        order = ShootOrder(spec=spec, plan=self._plan, network=self._grant.network, layout=self._layout)
+        order = ShootOrder(
+            spec=spec, plan=self._plan, network=self._grant.network, layout=self._layout, slot=self._grant.slot
+        )
         self._enter(ClusterPhase.CREATING)
         await self._step(
             lambda: workflow.execute_activity_method(

@@ -15,9 +15,8 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
-    from activities.network import NetworkActivities
-
     from activities.attributes import PHASE, STUCK
+    from activities.network import NetworkActivities
     from domain.errors import Code, Failure
     from domain.membership import Letter, Membership
     from domain.messages import Join, Leave, MemberView, SpaceView, VpcPhase, VpcView
@@ -273,6 +272,7 @@ class VpcWorkflow:
             region=self._spec.region,
             credentials=self._spec.credentials,
             cidrs=self._spec.cidrs,
+            clusters=sum(2 ** (self._spec.cluster_prefix - cidr.prefixlen) for cidr in self._spec.cidrs),
         )
         return NetworkRecord(order=order, network=self._network)
 

@@ -39,6 +39,15 @@ def test_a_member_is_recorded_at_once_and_answered_when_the_network_is_ready() -
     assert letter.answer.grant.block == IPv4Network("10.0.0.0/22")
 
 
+def test_a_grant_tells_the_position_of_its_block() -> None:
+    spec = _spec(cidrs=("10.0.0.0/20", "10.9.0.0/20"))
+    book = Membership(spec)
+    for i in range(6):
+        book.join(_join(f"c{i}", vpc=spec), "w", _NOW)
+    book.grant(Network(id="vpc-1"))
+    assert [letter.answer.grant.slot for letter in book.letters if letter.answer.grant] == [0, 1, 2, 3, 4, 5]
+
+
 def test_joining_again_is_answered_again_with_the_same_block() -> None:
     book = Membership(_spec())
     for token in (1, 1, 2):
