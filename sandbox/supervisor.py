@@ -47,6 +47,13 @@ SUPERVISOR = "supervisor"
 _SERVERS = ("temporal", "aws", "garden")
 _NAMESPACE = "default"
 _TASK_QUEUE = "trellis"
+# Logs as JSON into its file; ends quickly, since what it was doing goes on in its next life; shoots take seconds here.
+_WORKER_ENV = {
+    "TRELLIS_TASK_QUEUE": _TASK_QUEUE,
+    "TRELLIS_LOG_FORMAT": "json",
+    "TRELLIS_GRACE_SECONDS": "2",
+    "TRELLIS_PROGRESS_SECONDS": "0.5",
+}
 _READY_SECONDS = 60.0
 _STOP_SECONDS = 40.0
 _POLL = 0.05
@@ -181,9 +188,7 @@ class Sandbox:
         )  # fmt: skip
 
     def _start_workers(self) -> None:
-        # The workers log as JSON into their files, and end quickly: what they were doing goes on in the next life.
-        defaults = {"TRELLIS_TASK_QUEUE": _TASK_QUEUE, "TRELLIS_LOG_FORMAT": "json", "TRELLIS_GRACE_SECONDS": "2"}
-        environment = self.world.apply_to(os.environ) | defaults | dict(self._options.worker_env)
+        environment = self.world.apply_to(os.environ) | _WORKER_ENV | dict(self._options.worker_env)
         for number in range(1, self._options.workers + 1):
             name = "worker" if number == 1 else f"worker-{number}"
             self._add(name, [*_module("starter"), "worker"], environment)

@@ -138,7 +138,7 @@ async def _check_landscape(spec: ClusterSpec, configured: Settings) -> None:
 
     async with await garden_of(configured) as garden:
         with usage():
-            await ShootActivities(garden, configured.cloud_profiles).plan_shoot(spec)
+            await ShootActivities(garden, configured.cloud_profiles).plan(spec)
 
 
 async def _create(trellis: Trellis, spec: ClusterSpec, *, wait: bool) -> ClusterView:

@@ -20,6 +20,7 @@ __all__ = ["Kind", "Part", "SpaceMap", "space_map"]
 _MAX_CELLS = 256
 _CELLS_PER_ROW = 16
 _CELL = 3
+_WHAT_WIDTH, _INDENT = 42, 4
 _COLOURS = (
     "blue", "magenta", "cyan", "green", "yellow", "red", "bright_blue", "bright_magenta", "bright_cyan",
     "bright_green", "bright_yellow", "bright_red", "dark_orange", "deep_pink3", "sea_green2", "slate_blue1",
@@ -137,7 +138,7 @@ def _tree(drawn: SpaceMap, colours: Mapping[str, str]) -> Tree:
     return tree
 
 
-def _branch(tree: Tree, part: Part, colour: str) -> None:
+def _branch(tree: Tree, part: Part, colour: str, depth: int = 0) -> None:
     match part.kind:
         case Kind.FREE:
             what, style = "free", _FREE_STYLE
@@ -150,10 +151,10 @@ def _branch(tree: Tree, part: Part, colour: str) -> None:
         case _:
             what, style = f"{part.kind.value} {part.owner}", colour
     size = f"{part.cidr.num_addresses:,} addresses"
-    label = Text.assemble((f"{part.cidr!s:<19}", style), (f"{what:<28}", style), (size, "dim"))
+    label = Text.assemble((f"{part.cidr!s:<20}{what:<{_WHAT_WIDTH - depth * _INDENT}}", style), (size, "dim"))
     branch = tree.add(label)
     for inner in part.parts:
-        _branch(branch, inner, colour)
+        _branch(branch, inner, colour, depth + 1)
 
 
 def _colours(owners: Iterable[str]) -> dict[str, str]:

@@ -54,6 +54,7 @@ class Settings(BaseSettings):
         log_level: Least important lines that are written.
         grace_seconds: How long a worker that is told to end lets running steps finish. Whatever does not finish goes on
             on another worker.
+        progress_seconds: How often, at most, the progress of a running step is told to Temporal.
         max_cached_workflows: Workflows kept in memory; about 93 KiB each.
         max_activities: Steps that run at the same time on one worker.
         cloud_threads: Threads for cloud calls, which block.
@@ -72,6 +73,7 @@ class Settings(BaseSettings):
     log_format: LogFormat | None = None
     log_level: LogLevel = LogLevel.INFO
     grace_seconds: Annotated[float, Field(ge=0, le=3600)] = 30.0
+    progress_seconds: Annotated[float, Field(gt=0, le=60)] = 5.0
     max_cached_workflows: Annotated[int, Field(ge=0, le=100_000)] = 1000
     max_activities: Annotated[int, Field(ge=1, le=10_000)] = 500
     cloud_threads: Annotated[int, Field(ge=1, le=500)] = 32

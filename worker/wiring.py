@@ -83,6 +83,7 @@ async def trellis_worker(
             interceptors=[FailureInterceptor()],
             max_cached_workflows=settings.max_cached_workflows,
             max_concurrent_activities=settings.max_activities,
+            max_heartbeat_throttle_interval=timedelta(seconds=settings.progress_seconds),
             graceful_shutdown_timeout=timedelta(seconds=settings.grace_seconds),
             on_fatal_error=on_fatal_error,
         )
