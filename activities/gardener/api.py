@@ -22,6 +22,7 @@ __all__ = ["Api", "ExpiredError", "Object"]
 Object = dict[str, Any]
 
 _CALL_TIMEOUT = 60.0
+_CONNECT_TIMEOUT = 10.0
 _MERGE_PATCH = "application/merge-patch+json"
 _FIELD_ERRORS = ("Invalid value:", "Unsupported value:", "Required value", "Duplicate value:")
 _QUOTA_ERRORS = ("exceeded quota", "quota limits exceeded")
@@ -94,7 +95,7 @@ class Api:
                 raise
 
     async def watch(self, path: str, version: str, seconds: int) -> AsyncGenerator[tuple[str, Object]]:
-        """Events after `version` as (type, object), for at most so many seconds.
+        """Events after `version` as (type, object), for at most so many seconds; first a bookmark: the server answers.
 
         Raises:
             ExpiredError: if the server does not remember that version any more.
@@ -103,10 +104,11 @@ class Api:
         query["timeoutSeconds"] = str(seconds)
         try:
             response = await self._send("GET", path, query, timeout=seconds + 30)
-            if response.status == 410:
-                raise ExpiredError
             async with response:
+                if response.status == 410:
+                    raise ExpiredError
                 await self._check("GET", path, response)
+                yield "BOOKMARK", {"metadata": {"resourceVersion": version}}
                 async for line in response.content:
                     event = json.loads(line)
                     if event["type"] == "ERROR":
@@ -154,7 +156,8 @@ class Api:
             auth_settings=["BearerToken"],
         )
         method, url, headers, body, _ = request
-        answer = await self._client.call_api(method, url, headers, body, _request_timeout=timeout)
+        limits = aiohttp.ClientTimeout(total=timeout, sock_connect=_CONNECT_TIMEOUT)
+        answer = await self._client.call_api(method, url, headers, body, _request_timeout=limits)
         response: aiohttp.ClientResponse = answer.response
         return response
 

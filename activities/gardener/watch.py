@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import random
 import time
@@ -19,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 # The server ends a watch after so many seconds, and it is resumed where it ended.
 _WATCH_SECONDS = 240
-_PAUSE_MIN, _PAUSE_MAX = 0.2, 10.0
+_PAUSE_MIN, _PAUSE_MAX = 0.5, 10.0
 # Followers of a watch that has been down for so many seconds are told.
 _DOWN_AFTER = 60.0
 
@@ -68,8 +67,7 @@ class ShootWatch:
         """Stop watching."""
         if self._task:
             self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+            await asyncio.wait([self._task])
             self._task = None
 
     async def _read(self, name: str) -> Object | None:
@@ -86,27 +84,22 @@ class ShootWatch:
 
     async def _run(self) -> None:
         """Keep watching; what goes wrong is retried with growing pauses, and followers are told when it lasts."""
-        version = ""
-        pause, healthy = _PAUSE_MIN, time.monotonic()
+        version, pause, down_since = "", _PAUSE_MIN, None
         while True:
             try:
                 version = version or await self._list()
-                began = time.monotonic()
                 async for event, shoot in self._api.watch(self._path, version, _WATCH_SECONDS):
-                    version = shoot["metadata"]["resourceVersion"]
-                    pause, healthy = _PAUSE_MIN, time.monotonic()
+                    version, pause, down_since = shoot["metadata"]["resourceVersion"], _PAUSE_MIN, None
                     self._tell(event, shoot)
-                healthy = time.monotonic()
-                if healthy - began > _PAUSE_MAX:
-                    pause = _PAUSE_MIN
             except ExpiredError:
                 version = ""
             except TrellisError as error:
-                final = not error.failure.transient
-                if final or time.monotonic() - healthy > _DOWN_AFTER:
+                now = time.monotonic()
+                down_since = down_since or now
+                if not error.failure.transient or now - down_since > _DOWN_AFTER:
                     self._fail(error)
                 _log.warning("the watch on the garden's shoots pauses for %.1f s: %s", pause, error)
-            await asyncio.sleep(random.uniform(_PAUSE_MIN, pause))  # noqa: S311 - jitter
+            await asyncio.sleep(random.uniform(pause / 2, pause))  # noqa: S311 - jitter
             pause = min(pause * 2, _PAUSE_MAX)
 
     async def _list(self) -> str:

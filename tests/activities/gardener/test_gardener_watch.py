@@ -124,3 +124,22 @@ async def test_followers_are_told_when_the_garden_does_not_let_them_look(
         assert await soon(states)
         with pytest.raises(TrellisError, match="cannot list shoots"):
             await soon(states)
+
+
+async def test_followers_are_told_when_the_garden_stays_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("activities.gardener.watch._DOWN_AFTER", 0.5)
+    store = Store(tmp_path / "objects.db")
+    start.furnish(store)
+    async with served(garden_app(store)) as port:
+        (tmp_path / "kubeconfig").write_bytes(kubeconfig(f"http://127.0.0.1:{port}"))
+        garden = await Garden.connect(tmp_path / "kubeconfig", NAMESPACE)
+        await garden.create_shoot(shoot_manifest(order()))
+        follow = garden.follow_shoot(NAME)
+        states = await follow.__aenter__()
+        await soon(states)
+        store.close()
+    with pytest.raises(TrellisError) as caught:
+        await soon(states)
+    assert caught.value.failure.code is Code.UNAVAILABLE
+    await follow.__aexit__(None, None, None)
+    await garden.close()
