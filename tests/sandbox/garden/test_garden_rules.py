@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from copy import deepcopy
 from ipaddress import IPv4Network
+from pathlib import Path
 from typing import Any
 
 import pytest
