@@ -9,9 +9,10 @@ import sys
 import threading
 from pathlib import Path
 
+from .journal import StateError
 from .server import Application, bound
 from .settings import Settings, SettingsError
-from .world import StateError, World
+from .world import World
 
 
 def main() -> None:

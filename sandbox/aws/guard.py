@@ -25,6 +25,8 @@ from .tagging import check_tags, forget_tags
 __all__ = ["GuardedEC2", "GuardedQuotas", "Surroundings", "is_reading"]
 
 _READING = ("Describe", "Get", "List", "Search")
+# EC2 forgets a client token after a day or so; here the oldest goes.
+_TOKENS = 5000
 
 Answer = tuple[int, dict[str, str], str]
 
@@ -66,7 +68,10 @@ class GuardedEC2(EC2Response):  # type: ignore[misc]  # moto has no types
             return self._out(ActionResult(EC2ClientError("UnsupportedOperation", f"Not in this sandbox: {error}")))
         answer = self._out(result)
         if token := self._token():
-            self.surroundings.tokens[token] = (self._fingerprint(), answer)
+            tokens = self.surroundings.tokens
+            tokens[token] = (self._fingerprint(), answer)
+            if len(tokens) > _TOKENS:
+                tokens.pop(next(iter(tokens)))
         return answer
 
     def _result(self) -> ActionResult:

@@ -13,7 +13,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Journal"]
+__all__ = ["Journal", "StateError"]
+
+
+class StateError(RuntimeError):
+    """The state directory cannot be used; the message says why and what to do."""
 
 
 class Journal:
@@ -24,15 +28,24 @@ class Journal:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
 
     def entries(self) -> Iterator[dict[str, Any]]:
-        """What was written, oldest first; cuts a torn end off."""
+        """What was written, oldest first; cuts a torn end off. Raises StateError."""
         whole = 0
         with self._path.open("rb") as lines:
-            for line in lines:
+            for number, line in enumerate(lines, start=1):
                 if not line.endswith(b"\n"):
                     break
                 whole += len(line)
-                yield json.loads(line)
+                yield self._parsed(number, line)
         os.ftruncate(self._file, whole)
+
+    def _parsed(self, number: int, line: bytes) -> dict[str, Any]:
+        try:
+            return dict(json.loads(line))
+        except ValueError as error:
+            raise StateError(
+                f"{self._path} is damaged in line {number} ({error}): mend it, or remove {self._path.parent}/aws.* to"
+                " begin with an empty cloud"
+            ) from None
 
     def append(self, entry: dict[str, Any]) -> None:
         """Write one more."""

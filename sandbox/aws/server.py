@@ -38,8 +38,9 @@ class Application:
 
     def _reply(self, environment: dict[str, Any]) -> Reply:
         path, method = environment.get("PATH_INFO", ""), environment["REQUEST_METHOD"]
+        body = _body(environment)
         if path == "/sandbox/settings":
-            return self._settings(method, environment)
+            return self._settings(method, body)
         if path == "/moto-api/reset" and method == "POST":
             self._world.reset()
             return _json(HTTPStatus.OK, {"status": "ok"})
@@ -50,20 +51,20 @@ class Application:
         account = environment.setdefault("HTTP_X_MOTO_ACCOUNT_ID", account_of(key))
         if service != "ec2":
             return self._world.read(environment)
-        body = _body(environment)
         action = parse_qs(body).get("Action", [""])[0]
         return self._world.read(environment) if is_reading(action) else self._world.change(account, region, body)
 
-    def _settings(self, method: str, environment: dict[str, Any]) -> Reply:
+    def _settings(self, method: str, body: str) -> Reply:
         if method == "GET":
             return _json(HTTPStatus.OK, self._world.settings.model_dump())
         if method != "PUT":
             return _json(HTTPStatus.METHOD_NOT_ALLOWED, {"error": "GET shows the settings, PUT changes those it names"})
         try:
-            patch = json.loads(get_input_stream(environment).read() or b"null")
-            return _json(HTTPStatus.OK, self._world.set(patch).model_dump())
-        except (SettingsError, ValueError) as error:
+            return _json(HTTPStatus.OK, self._world.set(json.loads(body)).model_dump())
+        except SettingsError as error:
             return _json(HTTPStatus.BAD_REQUEST, {"error": str(error)})
+        except json.JSONDecodeError as error:
+            return _json(HTTPStatus.BAD_REQUEST, {"error": f"the body is not JSON: {error}"})
 
 
 def bound(port: int, application: Application) -> BaseWSGIServer:
@@ -85,12 +86,12 @@ def account_of(key: str) -> str:
 
 
 def _body(environment: dict[str, Any]) -> str:
+    """What was sent, read to its end: a slow sender must not hold the world's lock. moto reads it again."""
     if environment["REQUEST_METHOD"] == "GET":
         return str(environment.get("QUERY_STRING", ""))
     data = get_input_stream(environment).read()
-    # moto reads it again.
     environment["wsgi.input"], environment["CONTENT_LENGTH"] = io.BytesIO(data), str(len(data))
-    return data.decode()
+    return data.decode(errors="replace")
 
 
 def _json(status: HTTPStatus, value: object) -> Reply:

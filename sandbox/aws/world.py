@@ -30,20 +30,16 @@ from werkzeug.datastructures import Headers
 from werkzeug.test import EnvironBuilder, run_wsgi_app
 
 from .guard import Answer, GuardedEC2, GuardedQuotas
-from .journal import Journal
+from .journal import Journal, StateError
 from .moto_inside import clouds, mend, put_back, serve_with
 from .settings import Settings
 
-__all__ = ["Change", "Reply", "StateError", "World"]
+__all__ = ["Change", "Reply", "World"]
 
 _log = logging.getLogger("sandbox.aws")
-# moto's objects are stored as they are: another version of moto may not understand them.
-_WRITER = f"moto {moto.__version__}\n".encode()
+# moto's objects are stored as they are: another version of moto may not understand them. The second number is ours.
+_WRITER = f"moto {moto.__version__}, layout 2\n".encode()
 _ID = re.compile(r"\b[a-z]+(?:-[a-z]+)*-[0-9a-f]{17}\b")
-
-
-class StateError(RuntimeError):
-    """The state directory cannot be used; the message says why and what to do."""
 
 
 class Reply(NamedTuple):
@@ -178,7 +174,7 @@ class World:
             self._save()
 
     def _save(self) -> None:
-        image = _WRITER + pickle.dumps((self._number, self.settings, self.tokens, clouds()), protocol=5)
+        image = _WRITER + pickle.dumps((self._number, self.settings.model_dump(), self.tokens, clouds()), protocol=5)
         fresh = self._snapshot.with_suffix(".new")
         with open(fresh, "wb", opener=_private) as file:
             file.write(image)
@@ -191,11 +187,12 @@ class World:
     def _load(self, image: bytes) -> None:
         if not image.startswith(_WRITER):
             raise StateError(
-                f"{self._snapshot} was not written by {_WRITER.decode().strip()}: install the version that its first"
-                f" line names, or remove {self._snapshot.parent}/aws.* to begin with an empty cloud"
+                f"{self._snapshot} was not written by {_WRITER.decode().strip()}: install what its first line"
+                f" names, or remove {self._snapshot.parent}/aws.* to begin with an empty cloud"
             )
         # The image is this program's own file, mode 0600.
-        self._number, self.settings, self.tokens, stored = pickle.loads(image[len(_WRITER) :])  # noqa: S301
+        self._number, settings, self.tokens, stored = pickle.loads(image[len(_WRITER) :])  # noqa: S301
+        self.settings = Settings().changed(settings)
         self._last_snapshot = self._number
         put_back(stored)
 
@@ -213,9 +210,15 @@ class World:
 
     def _replay(self, entry: dict[str, Any]) -> None:
         if "settings" in entry:
-            self.settings = Settings.model_validate(entry["settings"])
+            self.settings = Settings().changed(entry["settings"])
             return
-        change = Change(**entry["change"])
+        try:
+            change = Change(**entry["change"])
+        except TypeError as error:
+            raise StateError(
+                f"{self._snapshot.parent}/aws.journal was written by another version of the sandbox ({error}): use that"
+                f" version once more, or remove {self._snapshot.parent}/aws.* to begin with an empty cloud"
+            ) from None
         if _digest(self._make(change)) != entry["gave"]:
             raise StateError(
                 f"change {entry['number']} ({change.action}) of {self._snapshot.parent}/aws.journal gives other"

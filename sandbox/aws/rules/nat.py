@@ -48,7 +48,7 @@ def create_nat_gateway(call: Call) -> ActionResult:
     if failure:
         gateway.failure_code, gateway.failure_message = failure
     then = nat_gateway_failed if failure else nat_gateway_is_available
-    gateway.sandbox_delays = call.settings.delays
+    gateway.sandbox_listed = call.settings.delays.nat_gateway_listed
     later(cloud, call.now + call.settings.delays.nat_gateway_pending, then, gateway.id)
     return answer
 
@@ -103,7 +103,7 @@ def nat_gateway_failed(cloud: Any, gateway_id: str, due: float) -> None:
     if gateway and gateway.state == "pending":
         _strip(cloud, gateway)
         gateway.state = "failed"
-        later(cloud, due + gateway.sandbox_delays.nat_gateway_listed, nat_gateway_is_forgotten, gateway_id)
+        later(cloud, due + gateway.sandbox_listed, nat_gateway_is_forgotten, gateway_id)
 
 
 @rule("DeleteNatGateway")
@@ -118,7 +118,7 @@ def delete_nat_gateway(call: Call) -> ActionResult:
     if before in ("pending", "available"):
         gateway.state = "deleting"
         gateway.delete_time = datetime.fromtimestamp(call.now, UTC)
-        gateway.sandbox_delays = call.settings.delays
+        gateway.sandbox_listed = call.settings.delays.nat_gateway_listed
         later(call.cloud, call.now + call.settings.delays.nat_gateway_deleting, nat_gateway_is_deleted, gateway.id)
     return answer
 
@@ -129,7 +129,7 @@ def nat_gateway_is_deleted(cloud: Any, gateway_id: str, due: float) -> None:
     gateway = cloud.nat_gateways[gateway_id]
     _strip(cloud, gateway)
     gateway.state = "deleted"
-    later(cloud, due + gateway.sandbox_delays.nat_gateway_listed, nat_gateway_is_forgotten, gateway_id)
+    later(cloud, due + gateway.sandbox_listed, nat_gateway_is_forgotten, gateway_id)
 
 
 @step

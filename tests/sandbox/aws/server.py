@@ -17,6 +17,8 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 REGION = "eu-central-1"
+QUICK = {"vpc_pending": 0, "nat_gateway_pending": 0, "nat_gateway_deleting": 0}
+SLOW = {"vpc_pending": 3600, "nat_gateway_pending": 3600, "nat_gateway_deleting": 3600}
 
 
 class Server:
@@ -121,3 +123,43 @@ def tags(kind: str, **pairs: str) -> list[dict[str, Any]]:
 def by(**filters: str) -> list[dict[str, Any]]:
     """Filters from keywords, with dashes for underscores."""
     return [{"Name": name.replace("_", "-"), "Values": [value]} for name, value in filters.items()]
+
+
+def nat_state(ec2: Any, nat: str) -> str:
+    return str(ec2.describe_nat_gateways(NatGatewayIds=[nat])["NatGateways"][0]["State"])
+
+
+def ask(ec2: Any, vpc: str, other: str) -> str:
+    answer = ec2.create_vpc_peering_connection(VpcId=vpc, PeerVpcId=other)
+    return str(answer["VpcPeeringConnection"]["VpcPeeringConnectionId"])
+
+
+def peer(ec2: Any, vpc: str, other: str) -> str:
+    pcx = ask(ec2, vpc, other)
+    ec2.accept_vpc_peering_connection(VpcPeeringConnectionId=pcx)
+    return pcx
+
+
+def peering_status(ec2: Any, pcx: str) -> str:
+    shown = ec2.describe_vpc_peering_connections(VpcPeeringConnectionIds=[pcx])["VpcPeeringConnections"][0]
+    return str(shown["Status"]["Code"])
+
+
+def route_states(ec2: Any, table: str) -> dict[str, str]:
+    routes = ec2.describe_route_tables(RouteTableIds=[table])["RouteTables"][0]["Routes"]
+    return {route["DestinationCidrBlock"]: route["State"] for route in routes}
+
+
+def make_options(ec2: Any, **more: Any) -> str:
+    configuration = [{"Key": "domain-name-servers", "Values": ["AmazonProvidedDNS"]}]
+    return str(ec2.create_dhcp_options(DhcpConfigurations=configuration, **more)["DhcpOptions"]["DhcpOptionsId"])
+
+
+def gateway_of(ec2: Any, vpc: str) -> str:
+    """The internet gateway that the VPC has."""
+    found = ec2.describe_internet_gateways(Filters=[{"Name": "attachment.vpc-id", "Values": [vpc]}])
+    return str(found["InternetGateways"][0]["InternetGatewayId"])
+
+
+def everything_from(group: str) -> list[dict[str, Any]]:
+    return [{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group}]}]

@@ -6,23 +6,14 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.sandbox.aws_server import REGION, Server, make_gateway, make_subnet, make_vpc, tags
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    server = Server(Path(tmp_path_factory.mktemp("aws")) / "state")
-    yield server
-    server.stop()
+from tests.sandbox.aws.server import REGION, Server, make_gateway, make_subnet, make_vpc, tags
 
 
 class TestConcurrency:
@@ -128,7 +119,7 @@ class TestServing:
             assert ec2.describe_subnets(Filters=[{"Name": "tag:cluster", "Values": ["c9"]}])["Subnets"]
 
         for call in (create, describe, search):
-            assert median_time(call) < 0.05, call.__name__
+            assert median_time(call) < 0.1, call.__name__
 
 
 def median_time(call: Any) -> float:

@@ -11,9 +11,17 @@ import httpx
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.sandbox.aws_server import REGION, Server, make_gateway, make_group, make_nat, make_subnet, make_vpc, tags
-
-QUICK = {"vpc_pending": 0, "nat_gateway_pending": 0, "nat_gateway_deleting": 0}
+from tests.sandbox.aws.server import (
+    QUICK,
+    REGION,
+    Server,
+    make_gateway,
+    make_group,
+    make_nat,
+    make_subnet,
+    make_vpc,
+    tags,
+)
 
 
 @pytest.fixture
@@ -243,6 +251,14 @@ class TestSurvival:
         journal = server.state_dir / "aws.journal"
         journal.write_text(journal.read_text().replace("10.0.0.0%2F16", "10.0.0.0%2F8"))
         with pytest.raises(RuntimeError, match="begin with an empty cloud"):
+            server.start()
+
+    def test_a_damaged_journal_is_named(self, server: Server) -> None:
+        make_vpc(server.client())
+        server.kill()
+        journal = server.state_dir / "aws.journal"
+        journal.write_bytes(b"not JSON\n" + journal.read_bytes())
+        with pytest.raises(RuntimeError, match=r"aws\.journal is damaged in line 1"):
             server.start()
 
     def test_a_snapshot_of_another_moto_is_refused(self, server: Server) -> None:
