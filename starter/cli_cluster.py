@@ -85,8 +85,8 @@ def delete(
 ) -> None:
     """Delete a cluster; with the last one its VPC goes too. Also cleans up what a lost workflow left."""
     view = talk(lambda trellis: _delete(trellis, name, tenant, why, wait=wait), cluster=name, tenant=tenant)
-    if view is not None:
-        _show(view, output)
+    if view is not None and output is OutputFormat.JSON:
+        print_json(view)
 
 
 @app.command("list")
@@ -146,7 +146,7 @@ async def _create(trellis: Trellis, spec: ClusterSpec, *, wait: bool) -> Cluster
     err.print(f"cluster {spec.name} {'is asked for' if new else 'was asked for before'}, in VPC {spec.vpc_name}")
     if not wait:
         return _requested(trellis, spec)
-    await follow(f"cluster {spec.name}", await_cluster(trellis, spec.name, spec.tenant))
+    await follow({f"cluster {spec.name}": await_cluster(trellis, spec.name, spec.tenant)})
     view = await trellis.last_of_cluster(spec.name, spec.tenant)
     if view.phase is ClusterPhase.READY:
         return view
@@ -175,15 +175,14 @@ async def _delete(trellis: Trellis, name: str, tenant: str, why: str, *, wait: b
     err.print(f"the deletion of cluster {name} is asked for")
     if not wait:
         return None
-    await follow(f"cluster {name}", await_deletion(trellis, name, tenant))
+    await follow({f"cluster {name}": await_deletion(trellis, name, tenant)})
     view = await trellis.last_of_cluster(name, tenant)
     if view.phase is not ClusterPhase.DELETED:
-        raise (
-            TrellisError.of(view.failure)
-            if view.failure
-            else TrellisError(Code.INTERNAL, f"the workflow of cluster {name} ended while the cluster was {view.phase}")
-        )
-    await follow(f"VPC {view.vpc}", await_vpc_end(trellis, view))
+        what = f"the workflow of cluster {name} ended while the cluster was {view.phase}"
+        raise TrellisError.of(view.failure) if view.failure else TrellisError(Code.INTERNAL, what)
+    if view.vpc:
+        await follow({f"VPC {view.vpc}": await_vpc_end(trellis, view)})
+    err.print(f"cluster {name} is gone")
     return view
 
 

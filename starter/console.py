@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
@@ -16,8 +17,10 @@ from domain.errors import Code, Failure, TrellisError
 __all__ = ["BadUsageError", "OutputFormat", "err", "out", "print_failure", "print_json", "usage"]
 
 # Values and texts come from outside: no markup is read in them, and no number is coloured.
-out = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+out = Console(highlight=False, markup=False, emoji=False)
 err = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
+if not out.is_terminal and "COLUMNS" not in os.environ:
+    out.width = 200  # in a file or a pipe nothing has to be folded
 
 _SHOWN = 60
 

@@ -72,7 +72,7 @@ async def await_vpc_end(trellis: Trellis, view: ClusterView) -> AsyncIterator[Pr
     Raises:
         TrellisError: `blocked` where something foreign in the VPC keeps it from being deleted.
     """
-    if view.vpc is None:
+    if view.vpc is None:  # nobody knows of one
         return
     handle = trellis.vpc_handle(view.vpc, view.tenant)
     async for progress in _moments(trellis.temporal, handle):
