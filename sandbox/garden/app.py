@@ -21,7 +21,6 @@ from sandbox.garden.controller import ShootController
 from sandbox.garden.hosts import Hosts
 from sandbox.garden.insides import Insides, server_of
 from sandbox.garden.netexec import Netexec
-from sandbox.garden.nodes import NODES
 from sandbox.garden.providers import Provider
 from sandbox.garden.settings import Settings
 from sandbox.garden.start import furnish
@@ -58,7 +57,7 @@ def garden_app(
 
     def shoot_server(request: Request) -> str:
         key = (request.path_params["namespace"], request.path_params["name"])
-        if not store.list(server_of(key), NODES.key):
+        if not store.get(server_of(key), "namespaces", None, "default"):
             raise denied(404, "the server could not find the requested resource")
         return server_of(key)
 

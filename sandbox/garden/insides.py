@@ -148,8 +148,9 @@ class Insides:
         pods = self._store.list(server, self.pods.key)
         node = chosen_node(pod, self._store.list(server, NODES.key), pods)
         if node is None:
-            pod["status"]["conditions"] = [pod_condition("PodScheduled", "False", "Unschedulable")]
-            self._store.update(server, self.pods.key, pod)
+            if "conditions" not in pod["status"]:
+                pod["status"]["conditions"] = [pod_condition("PodScheduled", "False", "Unschedulable")]
+                self._store.update(server, self.pods.key, pod)
             self._later(1.0, self._start, server, pod)
             return
         pod["spec"]["nodeName"] = node["metadata"]["name"]

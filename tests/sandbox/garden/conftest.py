@@ -2,7 +2,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.sandbox.aws_server import Server
+from tests.sandbox.aws.server import Server
 from tests.sandbox.garden.garden_server import Cloud, Garden
 
 QUICK = {"vpc_pending": 0.0, "nat_gateway_pending": 0.1, "nat_gateway_deleting": 0.1}

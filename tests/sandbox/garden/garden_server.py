@@ -18,7 +18,7 @@ from typing import Any
 import httpx
 import yaml
 
-from tests.sandbox.aws_server import REGION, Server, by
+from tests.sandbox.aws.server import REGION, Server, by
 
 NAMESPACE = "garden-trellis"
 SHOOTS = f"/apis/core.gardener.cloud/v1beta1/namespaces/{NAMESPACE}/shoots"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.sandbox.aws_server import REGION, by, make_group
+from tests.sandbox.aws.server import REGION, by, make_group
 from tests.sandbox.garden.garden_server import MERGE, Api, Cloud, Garden, eventually, manifest
 
 PODS, SERVICES = "/api/v1/namespaces/default/pods", "/api/v1/namespaces/default/services"

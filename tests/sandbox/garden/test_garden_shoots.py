@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.sandbox.aws_server import REGION, by, make_group, make_subnet
+from tests.sandbox.aws.server import REGION, by, make_group, make_subnet
 from tests.sandbox.garden.garden_server import EMPTY, SHOOTS, Cloud, Garden, eventually, inside_vpc, manifest
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -34,8 +33,7 @@ class Aws:
     def __init__(self, endpoint: str | None) -> None:
         self._sessions = Sessions(endpoint)
         self._reach = Reach(self._sessions)
-        self._lock = threading.Lock()
-        self._facts: dict[tuple[Session, str], Fresh[VpcFacts | None]] = {}
+        self._facts: Fresh[VpcFacts | None] = Fresh()
 
     def fill_in(self, shoot: Object, old: Object | None) -> None:
         """See `Provider`."""
@@ -53,9 +51,10 @@ class Aws:
             if config.networks.vpc.id is None:
                 gateway = _own_vpc(session, order, record, str(config.networks.vpc.cidr))
             else:
-                facts = self._facts_of(session, config.networks.vpc.id)
+                vpc = config.networks.vpc.id
+                facts = self._facts.get((session, vpc), lambda: vpc_facts(session, vpc))
                 gateway = check_vpc(session, facts, config.networks, cluster_tag(order.technical_id)).gateway or ""
-                record["vpc"] = config.networks.vpc.id
+                record["vpc"] = vpc
             record.save()
             Infrastructure(session, order, record, gateway).ensure()
             record.save()
@@ -88,12 +87,6 @@ class Aws:
         """See `Provider`."""
         with _translated():
             return self._reach.reached(source, address, port, candidates)
-
-    def _facts_of(self, session: Session, vpc: str) -> VpcFacts | None:
-        load: Callable[[], VpcFacts | None] = lambda: vpc_facts(session, vpc)  # noqa: E731
-        with self._lock:
-            fresh = self._facts.setdefault((session, vpc), Fresh(load))
-        return fresh.get()
 
 
 @contextmanager

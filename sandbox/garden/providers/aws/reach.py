@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, ip_address, ip_network
 from typing import Any, cast
@@ -72,8 +71,7 @@ class Reach:
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
-        self._lock = threading.Lock()
-        self._views: dict[tuple[Session, str], Fresh[_View]] = {}
+        self._views: Fresh[_View] = Fresh()
 
     def reached(self, source: Host, address: str, port: int, candidates: Sequence[Host]) -> Host | None:
         """See `Provider.reached`."""
@@ -102,13 +100,7 @@ class Reach:
     def _view(self, host: Host) -> _View:
         session = self._sessions.get(host.order.region, host.order.credentials)
         vpc = host.record["vpc"]
-        with self._lock:
-            fresh = self._views.setdefault((session, vpc), Fresh(_reader(session, vpc)))
-        return fresh.get()
-
-
-def _reader(session: Session, vpc: str) -> Callable[[], _View]:
-    return lambda: _read(session, vpc)
+        return self._views.get((session, vpc), lambda: _read(session, vpc))
 
 
 def _read(session: Session, vpc: str) -> _View:
