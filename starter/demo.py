@@ -6,7 +6,6 @@ import asyncio
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable
@@ -23,7 +22,7 @@ from domain.messages import ClusterPhase
 from domain.specs import DEFAULT_TENANT, ClusterSpec, Provider
 from sandbox import supervisor
 from starter.client import Trellis
-from starter.console import err, out
+from starter.console import out
 from starter.live import follow
 from starter.progress import await_cluster, await_deletion, await_vpc_end
 from starter.render import cluster_table
@@ -258,7 +257,7 @@ def _chapter(number: int, title: str, text: str) -> None:
 
 
 def _command(line: str) -> None:
-    out.print(Text.assemble(("$ ", "dim"), (line, "bold")))
+    out.print(Text.assemble(("$ ", "dim"), (line, "bold")), soft_wrap=True)  # whole, to be copied
 
 
 def _farewell(box: Sandbox, state_dir: Path | None, seconds: float) -> None:
@@ -278,6 +277,4 @@ def _farewell(box: Sandbox, state_dir: Path | None, seconds: float) -> None:
         "  kubectl get shoots -n garden-trellis",
         "  trellis sandbox stop",
     ]
-    out.print("\n".join(lines))
-    err.file.flush()
-    sys.stdout.flush()
+    out.print("\n".join(lines), soft_wrap=True)

@@ -77,7 +77,7 @@ async def await_vpc_end(trellis: Trellis, view: ClusterView) -> AsyncIterator[Pr
     handle = trellis.vpc_handle(view.vpc, view.tenant)
     async for progress in _moments(trellis.temporal, handle):
         if not progress.running:
-            yield progress
+            yield Progress(phase=VpcPhase.GONE, running=False)
             return
         vpc = await _vpc_or_none(trellis, view)
         if vpc is None or vpc.members or vpc.retained or vpc.adopted:
@@ -104,7 +104,7 @@ async def _moments(client: Client, handle: WorkflowHandle[Any, Any]) -> AsyncIte
         except RPCError as error:
             silent += 1
             if error.status is RPCStatusCode.NOT_FOUND:
-                yield Progress(phase="gone", running=False)
+                yield Progress(phase=VpcPhase.GONE, running=False)
                 return
             if error.status not in _PASSING or silent > _PATIENCE:
                 raise TrellisError(
