@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import os
 import socket
 import sys
@@ -16,8 +17,8 @@ from sandbox.garden.app import garden_app
 from sandbox.garden.providers import Provider
 from sandbox.garden.providers.aws import Aws
 from sandbox.garden.settings import Settings
-from sandbox.garden.tls import server_certificate
 from sandbox.kube import Store
+from sandbox.tls import server_certificate
 
 
 class _Server(uvicorn.Server):
@@ -37,6 +38,8 @@ class _Server(uvicorn.Server):
             self._loop.call_soon_threadsafe(self._store.close)
         # Not the base class's: that would raise the signal once more at the end, and so spoil the exit status.
         self.should_exit = True
+        # Idle connections of clients are cut at the end, of which uvicorn would complain.
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
 
 
 def main() -> None:
@@ -63,13 +66,13 @@ async def _serve(
     listener: socket.socket, url: str, state_dir: Path, settings: Settings, clouds: list[Provider]
 ) -> None:
     store = Store(state_dir / "garden.db")
-    tls = server_certificate(state_dir)
+    tls = server_certificate(state_dir, "garden")
     app = garden_app(store, state_dir, settings, url, tls.authority, clouds)
     config = uvicorn.Config(
         app,
         log_level="warning",
         access_log=False,
-        timeout_graceful_shutdown=3,
+        timeout_graceful_shutdown=1,
         ssl_certfile=tls.certificate,
         ssl_keyfile=tls.key,
     )

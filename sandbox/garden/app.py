@@ -27,6 +27,8 @@ from sandbox.garden.start import furnish
 from sandbox.kube import CORE, Store, denied, kube_app
 
 _THREADS = 16
+# Probes mostly wait for each other: all that wait share one look at the network.
+_PROBE_THREADS = 64
 
 
 def garden_app(
@@ -46,7 +48,8 @@ def garden_app(
     access = Access(store, state_dir, settings, url, authority)
     hosts, insides = Hosts(), Insides(store)
     executor = ThreadPoolExecutor(_THREADS, thread_name_prefix="cloud")
-    netexec = Netexec(store, providers, hosts, insides, executor)
+    probes = ThreadPoolExecutor(_PROBE_THREADS, thread_name_prefix="probe")
+    netexec = Netexec(store, providers, hosts, insides, probes)
     subresources = {
         "adminkubeconfig": access.kubeconfig_handler("admin"),
         "viewerkubeconfig": access.kubeconfig_handler("viewer"),
@@ -77,7 +80,8 @@ def garden_app(
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
-            executor.shutdown(wait=False, cancel_futures=True)
+            for each in (executor, probes):
+                each.shutdown(wait=False, cancel_futures=True)
 
     return Starlette(
         routes=[

@@ -1,12 +1,15 @@
 """The insides of shoots, and who reaches whom."""
 
+import subprocess
+import sys
 from ipaddress import ip_address, ip_network
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.sandbox.aws.server import REGION, by, make_group
-from tests.sandbox.garden.garden_server import MERGE, Api, Cloud, Garden, eventually, manifest
+from tests.sandbox.aws.server import REGION, Server, by, make_group
+from tests.sandbox.garden.garden_server import EMPTY, MERGE, Api, Cloud, Garden, eventually, inside_vpc, manifest
 
 PODS, SERVICES = "/api/v1/namespaces/default/pods", "/api/v1/namespaces/default/services"
 
@@ -175,6 +178,35 @@ def _route(cloud: Cloud, shoot: str, destination: str, peering: str) -> None:
     name = [{"Name": "tag:Name", "Values": [f"shoot--trellis--{shoot}-private-{REGION}a"]}]
     table = cloud.ec2.describe_route_tables(Filters=name)["RouteTables"][0]["RouteTableId"]
     cloud.ec2.create_route(RouteTableId=table, DestinationCidrBlock=destination, VpcPeeringConnectionId=peering)
+
+
+class _SteadyServer(Server):
+    """It has the same port in every life."""
+
+    _port = "0"
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "sandbox.aws", "--port", self._port, "--state-dir", str(self.state_dir)]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        self.url = self.process.stdout.readline().split()[-1]
+        self._port = self.url.rsplit(":", 1)[1]
+
+
+def test_a_cloud_that_dies_and_comes_back_has_the_machines_still(tmp_path: Path) -> None:
+    cloud = Cloud(_SteadyServer(tmp_path / "aws"))
+    garden = Garden(tmp_path / "garden", cloud.server.url)
+    vpc = cloud.vpc()
+    one = Cluster(garden, "alive1", vpc, "10.0.0.0/22")
+    two = Cluster(garden, "alive2", vpc, "10.0.4.0/22")
+    cloud.server.kill()
+    cloud.server.start()
+    assert one.reaches(two)
+    one.remove()
+    two.remove()
+    assert inside_vpc(cloud.names(vpc)) == EMPTY
+    assert garden.stop() == 0
+    cloud.server.stop()
 
 
 @pytest.fixture(scope="module")
