@@ -15,17 +15,19 @@ from starlette.applications import Starlette
 from sandbox.clouds.core import Cloud
 from sandbox.clouds.settings import Settings, SettingsError
 from sandbox.clouds.store import Document
+from sandbox.tls import server_certificate
 
 __all__ = ["serve"]
 
 
-def serve(vendor: str, broken: Document, make_app: Callable[[Cloud], Starlette]) -> None:
+def serve(vendor: str, broken: Document, make_app: Callable[[Cloud], Starlette], *, tls: bool = False) -> None:
     """Serve on 127.0.0.1 until SIGTERM or Ctrl-C, and say where; `DIR/<vendor>.port` holds the port meanwhile.
 
     Args:
         vendor: The package's name.
         broken: As for `Cloud`.
         make_app: Makes the application of a cloud.
+        tls: Serve HTTPS; clients trust `DIR/<vendor>.ca.crt`, which is made at the first start.
     """
     parser = argparse.ArgumentParser(prog=f"python -m sandbox.{vendor}", description=f"A small {vendor} on 127.0.0.1.")
     parser.add_argument("--port", type=int, default=0, help="0: any free one; it is on standard output")
@@ -40,9 +42,12 @@ def serve(vendor: str, broken: Document, make_app: Callable[[Cloud], Starlette])
     except (OSError, RuntimeError, SettingsError) as error:
         sys.exit(f"sandbox.{vendor}: {error}")
     port_file, port = given.state_dir / f"{vendor}.port", listener.getsockname()[1]
-    port_file.write_text(f"{port}\n")
-    print(f"listening on http://127.0.0.1:{port}", flush=True)
     config = uvicorn.Config(make_app(cloud), lifespan="off", log_level="warning", access_log=False)
+    if tls:
+        files = server_certificate(given.state_dir, vendor)
+        config.ssl_certfile, config.ssl_keyfile = str(files.certificate), str(files.key)
+    port_file.write_text(f"{port}\n")
+    print(f"listening on {'https' if tls else 'http'}://127.0.0.1:{port}", flush=True)
     config.timeout_graceful_shutdown = 1
     for one in (signal.SIGTERM, signal.SIGINT):
         signal.signal(one, lambda *_: None)  # uvicorn ends on them, and raises them again once it has
