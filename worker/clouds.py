@@ -7,6 +7,7 @@ from typing import Protocol
 
 from activities.clouds import Cloud
 from activities.clouds.aws import AwsCloud
+from activities.clouds.gcp import GcpCloud
 from activities.gardener.client import Garden
 from domain.errors import Code, TrellisError
 from domain.specs import Provider
@@ -25,6 +26,7 @@ class Adapter(Protocol):
 # One line per provider.
 PROVIDERS: Mapping[Provider, Adapter] = {
     Provider.AWS: AwsCloud,
+    Provider.GCP: GcpCloud,
 }
 
 

@@ -27,6 +27,8 @@ class Rig(ABC):
     removing: str
     # The operation that makes the network itself.
     create: str
+    # A region that no order is for.
+    elsewhere: str = "eu-west-1"
 
     def __init__(self, faults: Faults) -> None:
         self.faults = faults
@@ -162,7 +164,7 @@ class CloudContract:
         assert rig.left() == ()
 
     def test_a_client_of_another_region_touches_nothing(self, rig: Rig, made: NetworkRecord) -> None:
-        elsewhere = rig.connect("eu-west-1")
+        elsewhere = rig.connect(rig.elsewhere)
         for step in (elsewhere.remove, elsewhere.ensure, elsewhere.blockers):
             with pytest.raises(TrellisError, match=made.order.region) as caught:
                 step(made)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import uvicorn
 
-from sandbox.faults import Faults, listening, proxy_app
+from sandbox.faults import Faults
+from tests.activities.proxied import proxied
 
 
 @pytest.fixture(scope="session")
@@ -52,16 +50,8 @@ def _port_from(file: Path, process: subprocess.Popen[bytes], log: Path) -> int:
 
 @pytest.fixture(scope="session")
 def _proxied(aws_endpoint: str) -> Iterator[tuple[str, Faults]]:
-    faults = Faults()
-    one = listening(0)
-    port = one.getsockname()[1]
-    config = uvicorn.Config(proxy_app("aws", aws_endpoint, faults), log_level="critical")
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[one])))
-    thread.start()
-    yield f"http://127.0.0.1:{port}", faults
-    server.should_exit = True
-    thread.join()
+    with proxied("aws", aws_endpoint) as found:
+        yield found
 
 
 @pytest.fixture

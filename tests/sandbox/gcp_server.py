@@ -16,7 +16,7 @@ from google.api_core.exceptions import GoogleAPICallError
 from google.auth.credentials import AnonymousCredentials, Credentials
 from google.cloud import compute_v1
 
-PROJECT = "demo"
+PROJECT = "trellis-demo"
 REGION = "europe-west3"
 ZONE = "europe-west3-a"
 
