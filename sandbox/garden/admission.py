@@ -121,6 +121,7 @@ def _check_shape(shoot: Object) -> None:
         ("spec.networking.providerConfig", dict),
         ("spec.kubernetes", dict),
         ("spec.cloudProfile", dict),
+        ("spec.hibernation", dict),
     )
     for path, kind in kinds:
         value = lookup(shoot, path)

@@ -85,11 +85,11 @@ class Insides:
         for namespace in ("default", "kube-system", "kube-public", "kube-node-lease"):
             ensure_namespace(self._store, server, namespace)
         known = {node["metadata"]["name"]: node for node in self._store.list(server, NODES.key)}
-        taken = {node["spec"]["podCIDR"] for node in known.values()}
+        taken = {str(node["spec"].get("podCIDR")) for node in known.values()}
         free = free_blocks(shoot, taken)
         for machine in machines:
             if machine.name not in known:
-                self._store.create(server, NODES.key, node_of(machine, shoot, next(free)))
+                self._store.create(server, NODES.key, node_of(machine, shoot, next(free, None)))
         gone = set(known) - {machine.name for machine in machines}
         for name in gone:
             self._store.delete(server, NODES.key, None, name)

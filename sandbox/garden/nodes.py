@@ -21,8 +21,8 @@ def free_blocks(shoot: Object, taken: set[str]) -> Iterator[str]:
     return (str(block) for block in whole.subnets(new_prefix=prefix) if str(block) not in taken)
 
 
-def node_of(machine: Machine, shoot: Object, pod_range: str) -> Object:
-    """The node of a machine, ready."""
+def node_of(machine: Machine, shoot: Object, pod_range: str | None) -> Object:
+    """The node of a machine, ready. Without a pod range, where there are more nodes than ranges, it gets no pods."""
     version = f"v{shoot['spec']['kubernetes']['version']}"
     worker = next(each for each in shoot["spec"]["provider"]["workers"] if each["name"] == machine.pool)
     labels = {
@@ -35,6 +35,7 @@ def node_of(machine: Machine, shoot: Object, pod_range: str) -> Object:
         "worker.gardener.cloud/pool": machine.pool,
         **(worker.get("labels") or {}),
     }
+    ranges: Object = {"podCIDR": pod_range, "podCIDRs": [pod_range]} if pod_range else {}
     conditions = [
         ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
         ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
@@ -45,7 +46,7 @@ def node_of(machine: Machine, shoot: Object, pod_range: str) -> Object:
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": machine.name, "labels": labels},
-        "spec": {"podCIDR": pod_range, "podCIDRs": [pod_range], "providerID": machine.provider_id},
+        "spec": {"providerID": machine.provider_id} | ranges,
         "status": {
             "addresses": [
                 {"type": "InternalIP", "address": machine.address},

@@ -50,6 +50,7 @@ def chosen_node(pod: Object, nodes: list[Object], pods: list[Object]) -> Object 
         if wanted in (None, node["metadata"]["name"])
         and selector.items() <= (node["metadata"].get("labels") or {}).items()
         and not node["spec"].get("unschedulable")
+        and (pod["spec"].get("hostNetwork") or node["spec"].get("podCIDR"))
     ]
     return min(fitting, key=lambda node: load[node["metadata"]["name"]], default=None)
 

@@ -69,6 +69,11 @@ def shoot_problems(shoot: Object) -> list[Problem]:
     problems += _provider_problems(spec.get("provider") or {})
     problems += _version_problems(spec.get("kubernetes") or {})
     problems += networking_problems(spec.get("networking"))
+    if (spec.get("hibernation") or {}).get("enabled"):
+        # Gardener does hibernate; a refusal is better than a shoot that looks asleep and is not.
+        problems.append(
+            forbidden(_SPEC / "hibernation" / "enabled", "the seeds of this garden do not hibernate shoots")
+        )
     if not spec.get("region"):
         problems.append(required(_SPEC / "region", "must specify a region"))
     purpose = spec.get("purpose")

@@ -1,11 +1,13 @@
 """The garden as the real kubectl sees it."""
 
+import base64
 import json
+from pathlib import Path
 
 from tests.sandbox.garden.garden_server import Cloud, Garden, manifest
 
 
-def test_kubectl_applies_shows_and_deletes_a_shoot(garden: Garden, cloud: Cloud) -> None:
+def test_kubectl_applies_shows_and_deletes_a_shoot(garden: Garden, cloud: Cloud, tmp_path: Path) -> None:
     vpc = cloud.vpc()
     applied = garden.kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(manifest("byhand", vpc)))
     assert applied.returncode == 0, applied.stderr
@@ -19,6 +21,11 @@ def test_kubectl_applies_shows_and_deletes_a_shoot(garden: Garden, cloud: Cloud)
     assert row.startswith("byhand aws aws eu-central-1 1.35.4 Awake Create Succeeded (100%) healthy")
     described = garden.kubectl("describe", "shoot", "byhand").stdout
     assert "Reconciled Shoot cluster" in described
+    asked = garden.kubeconfig_of("byhand").json()["status"]["kubeconfig"]
+    inside = tmp_path / "inside.kubeconfig"
+    inside.write_bytes(base64.b64decode(asked))
+    nodes = garden.kubectl("--kubeconfig", str(inside), "get", "nodes", "-o", "wide")
+    assert "10.0.0." in nodes.stdout, nodes.stderr
     refused = garden.kubectl("delete", "shoot", "byhand")
     assert refused.returncode == 1
     assert 'must have a "confirmation.gardener.cloud/deletion" annotation to delete' in refused.stderr

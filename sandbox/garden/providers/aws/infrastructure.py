@@ -238,8 +238,10 @@ class Infrastructure:
 
     def _identity(self) -> None:
         """Key pair, role and instance profile of the nodes. They live outside of the VPC."""
-        if self._record.get("identity"):
+        if self._record.get("identity") == "made":
             return
+        self._record["identity"] = "begun"
+        self._record.save()
         name = f"{self._tid}-nodes"
         iam = self._session.iam
         _ignoring(
@@ -255,7 +257,7 @@ class Infrastructure:
         _ignoring(exists, lambda: iam.create_instance_profile(InstanceProfileName=name))
         _ignoring("LimitExceeded", lambda: iam.add_role_to_instance_profile(InstanceProfileName=name, RoleName=name))
         iam.put_role_policy(RoleName=name, PolicyName=name, PolicyDocument=json.dumps(_POLICY))
-        self._record["identity"] = True
+        self._record["identity"] = "made"
 
 
 def _egress() -> list[Any]:

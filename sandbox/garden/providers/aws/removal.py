@@ -73,7 +73,7 @@ def _delete_identity(session: Session, record: Record, tid: str) -> None:
     gone_is_fine(iam.delete_role_policy, RoleName=name, PolicyName=name)
     gone_is_fine(iam.delete_instance_profile, InstanceProfileName=name)
     gone_is_fine(iam.delete_role, RoleName=name)
-    record["identity"] = False
+    del record["identity"]
 
 
 def _delete_route_table(session: Session, table: Any) -> None:
