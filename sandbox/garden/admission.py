@@ -10,6 +10,7 @@ from sandbox.garden.kinds import CLOUD_PROFILES, CREDENTIALS_BINDINGS, GARDEN, P
 from sandbox.garden.problems import Problem, joined, refuse_forbidden, refuse_invalid
 from sandbox.garden.profile_rules import is_active, profile_problems
 from sandbox.garden.providers import Provider
+from sandbox.garden.shape import shape
 from sandbox.kube import Admission, Denied, Object, Store, denied, lookup
 
 TECHNICAL_ID = "shoot--{project}--{name}"
@@ -36,12 +37,12 @@ class ShootAdmission:
 
     def _admit(self, shoot: Object, old: Object | None) -> None:
         name = shoot["metadata"]["name"]
-        _check_shape(shoot)
+        shape(shoot)
         project = self._project(shoot)
         profile = self._profile(shoot)
         _fill_in(shoot, profile)
         provider = self._providers.get(str(lookup(shoot, "spec.provider.type")))
-        if provider is not None and isinstance(lookup(shoot, "spec.provider.workers"), list):
+        if provider is not None:
             provider.fill_in(shoot, old)
         if old is not None:
             _count_operation(shoot, old)
@@ -109,45 +110,6 @@ def _same_metadata(shoot: Object, old: Object) -> bool:
     return now == then
 
 
-def _check_shape(shoot: Object) -> None:
-    """What a typed API server cannot even decode."""
-    kinds: tuple[tuple[str, type], ...] = (
-        ("spec", dict),
-        ("spec.provider", dict),
-        ("spec.provider.infrastructureConfig", dict),
-        ("spec.provider.controlPlaneConfig", dict),
-        ("spec.provider.workers", list),
-        ("spec.networking", dict),
-        ("spec.networking.providerConfig", dict),
-        ("spec.kubernetes", dict),
-        ("spec.cloudProfile", dict),
-        ("spec.hibernation", dict),
-    )
-    for path, kind in kinds:
-        value = lookup(shoot, path)
-        if value is not None and not isinstance(value, kind):
-            raise _undecodable(path, kind)
-    for text in ("spec.region", "spec.provider.type", "spec.kubernetes.version", "spec.credentialsBindingName"):
-        if not isinstance(lookup(shoot, text) or "", str):
-            raise _undecodable(text, str)
-    for index, worker in enumerate(lookup(shoot, "spec.provider.workers") or []):
-        path = f"spec.provider.workers[{index}]"
-        if not isinstance(worker, dict):
-            raise _undecodable(path, dict)
-        for field, kind in (("machine", dict), ("volume", dict), ("zones", list), ("name", str)):
-            if not isinstance(worker.get(field, kind()) or kind(), kind):
-                raise _undecodable(f"{path}.{field}", kind)
-        if not isinstance((worker.get("machine") or {}).get("image") or {}, dict):
-            raise _undecodable(f"{path}.machine.image", dict)
-    shoot.setdefault("spec", {})
-
-
-def _undecodable(path: str, kind: type) -> Denied:
-    wanted = {"dict": "an object", "list": "an array", "str": "a string"}[kind.__name__]
-    text = f"json: cannot unmarshal {path}: {wanted} is needed"
-    return denied(400, f'Shoot in version "v1beta1" cannot be handled as a Shoot: {text}')
-
-
 def _fill_in(shoot: Object, profile: Object | None) -> None:
     """Defaults of the API server and of the ShootMutator plugin."""
     spec = shoot["spec"]
@@ -158,15 +120,14 @@ def _fill_in(shoot: Object, profile: Object | None) -> None:
     spec.setdefault("purpose", "evaluation")
     if spec.get("networking"):
         spec["networking"].setdefault("ipFamilies", ["IPv4"])
-    kubernetes = spec.setdefault("kubernetes", {}) or {}
-    spec["kubernetes"] = kubernetes
+    kubernetes = spec["kubernetes"]
     if profile is not None:
         kubernetes["version"] = _default_version(str(kubernetes.get("version") or ""), profile)
     for worker in lookup(spec, "provider.workers") or []:
         worker.setdefault("maxSurge", 1)
         worker.setdefault("maxUnavailable", 0)
         worker.setdefault("cri", {"name": "containerd"})
-        machine = worker.setdefault("machine", {})
+        machine = worker["machine"]
         machine.setdefault("architecture", "amd64")
         if profile is not None:
             _default_image(machine, profile)

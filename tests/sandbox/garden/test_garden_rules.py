@@ -1,6 +1,7 @@
 """What a shoot may not be, and how the garden says so."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from copy import deepcopy
 from ipaddress import IPv4Network
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sandbox.garden.admission import ShootAdmission
@@ -163,3 +164,32 @@ def test_ranges_overlap_exactly_when_they_share_an_address(found: list[IPv4Netwo
 def test_a_subset_has_all_its_addresses_inside(one: IPv4Network, other: IPv4Network) -> None:
     inside = one.network_address <= other.network_address and other.broadcast_address <= one.broadcast_address
     assert (Range("", str(one)).subset_problems([Range("x", str(other))]) == []) is inside
+
+
+def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The paths of everything in a spec."""
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(each for key, part in parts for each in _places(part, (*path, key)))] if path or parts else [path]
+
+
+_SPEC = manifest("fuzz", "vpc-1")["spec"]
+_JUNK = st.one_of(
+    st.none(), st.booleans(), st.integers(-9, 9), st.just(1.5), st.sampled_from(["", "x", "10.0.0.0/33", "::/0", "1.2"])
+)
+
+
+@settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    place=st.sampled_from([each for each in _places(_SPEC) if each]),
+    junk=_JUNK | st.lists(_JUNK, max_size=2) | st.dictionaries(st.sampled_from(["name", "x"]), _JUNK, max_size=2),
+)
+def test_whatever_is_written_anywhere_is_taken_or_refused(
+    admit: Callable[..., Shoot], place: tuple[Any, ...], junk: Any
+) -> None:
+    shoot = deepcopy(manifest("fuzz", "vpc-1"))
+    parent = shoot["spec"]
+    for step in place[:-1]:
+        parent = parent[step]
+    parent[place[-1]] = junk
+    with suppress(Denied):
+        admit(shoot)

@@ -116,19 +116,17 @@ def fill_in(shoot: Object, old: Object | None) -> None:
     provider = shoot["spec"]["provider"]
     if networking is None:
         return
-    config = networking.setdefault("providerConfig", {}) or {}
+    config = networking.setdefault("providerConfig", {})
     if "overlay" not in config:
         before = (((old or {}).get("spec") or {}).get("networking") or {}).get("providerConfig") or {}
         config["overlay"] = before.get("overlay", {"enabled": False})
-        networking["providerConfig"] = config
-    overlay = bool((config.get("overlay") or {}).get("enabled"))
+    overlay = isinstance(config["overlay"], dict) and bool(config["overlay"].get("enabled"))
     control_plane = provider.setdefault("controlPlaneConfig", {"apiVersion": API_VERSION, "kind": "ControlPlaneConfig"})
-    if isinstance(control_plane, dict):
-        manager = control_plane.get("cloudControllerManager")
-        if manager is None or isinstance(manager, dict):
-            control_plane["cloudControllerManager"] = {**(manager or {}), "useCustomRouteController": not overlay}
+    manager = control_plane.setdefault("cloudControllerManager", {})
+    if isinstance(manager, dict):
+        manager["useCustomRouteController"] = not overlay
     infrastructure = provider.get("infrastructureConfig")
-    if old is None and isinstance(infrastructure, dict):
+    if old is None and infrastructure is not None:
         infrastructure.setdefault("enableMTUCustomizer", False)
 
 
