@@ -50,4 +50,9 @@ def _end(number: int, frame: object) -> NoReturn:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        status = main()
+    except SystemExit:
+        status = 0
+    # Not `sys.exit`: the threads of Temporal's SDK may crash an interpreter that shuts down.
+    os._exit(status)

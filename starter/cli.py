@@ -63,7 +63,10 @@ def demo() -> None:
 
 def main() -> None:
     """The console script."""
-    status = run(sys.argv[1:])
+    try:
+        status = run(sys.argv[1:])
+    except SystemExit as ended:
+        status = ended.code if isinstance(ended.code, int) else 0
     sys.stdout.flush()
     sys.stderr.flush()
     # Not `sys.exit`: the threads of Temporal's SDK outlive a client, and may crash an interpreter that shuts down.

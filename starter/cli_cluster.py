@@ -144,6 +144,8 @@ async def _check_landscape(spec: ClusterSpec, configured: Settings) -> None:
 async def _create(trellis: Trellis, spec: ClusterSpec, *, wait: bool) -> ClusterView:
     new = await trellis.create_cluster(spec)
     err.print(f"cluster {spec.name} {'is asked for' if new else 'was asked for before'}, in VPC {spec.vpc_name}")
+    if link := trellis.link(trellis.cluster_handle(spec.name, spec.tenant).id):
+        err.print(f"  {link}")
     if not wait:
         return _requested(trellis, spec)
     await follow({f"cluster {spec.name}": await_cluster(trellis, spec.name, spec.tenant)})

@@ -14,7 +14,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, Self, TypeVar
+from urllib.parse import quote
 
+from temporalio.api.errordetails.v1 import NamespaceNotFoundFailure
 from temporalio.client import (
     Client,
     WorkflowExecutionDescription,
@@ -55,8 +57,10 @@ class Trellis:
     """
 
     def __init__(self, client: Client, settings: Settings | None = None) -> None:
+        settings = settings or Settings()
         self.temporal = client
-        self._task_queue = (settings or Settings()).task_queue
+        self._task_queue = settings.task_queue
+        self._ui = settings.temporal_ui
 
     @classmethod
     async def connect(cls, settings: Settings | None = None) -> Self:
@@ -218,6 +222,13 @@ class Trellis:
         """The workflow that is the VPC."""
         return self.temporal.get_workflow_handle(vpc_workflow_id(check_name(tenant), check_vpc_name(name)))
 
+    def link(self, workflow_id: str) -> str | None:
+        """Where Temporal's web UI shows a workflow, if the settings say where that is."""
+        if self._ui is None:
+            return None
+        namespace, workflow = (quote(part, safe="") for part in (self.temporal.namespace, workflow_id))
+        return f"{self._ui.rstrip('/')}/namespaces/{namespace}/workflows/{workflow}"
+
     # --- talking to workflows --------------------------------------------------------------------------------------
 
     async def _decide(self, what: str, name: str, tenant: str, decision: Decision) -> None:
@@ -325,8 +336,13 @@ def _talking(what: str, absent: TrellisError | None = None) -> Iterator[None]:
             Code.UNAVAILABLE, f"{what}: the workflow cannot answer: {error}", "look at the worker's log"
         ) from error
     except RPCError as error:
-        if error.status is RPCStatusCode.NOT_FOUND and absent is not None:
+        if error.status is RPCStatusCode.NOT_FOUND and absent is not None and not _is_about_namespace(error):
             raise absent from error
         code = Code.THROTTLED if error.status is RPCStatusCode.RESOURCE_EXHAUSTED else Code.UNAVAILABLE
         hint = "`trellis doctor` tells whether Temporal and a worker are there"
         raise TrellisError(code, f"{what}: Temporal answered {error.status.name}: {error.message}", hint) from error
+
+
+def _is_about_namespace(error: RPCError) -> bool:
+    """Whether it is the Temporal namespace that is not there."""
+    return any(detail.Is(NamespaceNotFoundFailure.DESCRIPTOR) for detail in error.grpc_status.details)

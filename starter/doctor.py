@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
+from datetime import UTC, datetime, timedelta
 
 from pydantic import BaseModel, ConfigDict
 from rich.table import Table
@@ -24,6 +25,9 @@ from worker.temporal import connect, connection, missing_attributes
 from worker.wiring import garden_of
 
 __all__ = ["Check", "examine", "report"]
+
+# A worker asks for work again after a minute at the latest; Temporal lists it for some minutes more.
+_POLL_TIME = timedelta(seconds=75)
 
 
 class Check(BaseModel):
@@ -106,12 +110,14 @@ async def _pollers(client: Client, task_queue: str) -> str | Check:
         task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
     )
     answer = await client.workflow_service.describe_task_queue(request)
-    if answer.pollers:
-        return f"task queue {task_queue} is served by {', '.join(sorted(poller.identity for poller in answer.pollers))}"
+    recent = datetime.now(UTC) - _POLL_TIME
+    serving = [each.identity for each in answer.pollers if each.last_access_time.ToDatetime(UTC) > recent]
+    if serving:
+        return f"task queue {task_queue} is served by {', '.join(sorted(serving))}"
     return Check(
         name="worker",
         ok=False,
-        message=f"nobody has served task queue {task_queue} for some minutes",
+        message=f"nobody serves task queue {task_queue}",
         hint="start `trellis worker`, with the same TRELLIS_TASK_QUEUE and Temporal namespace as here",
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from functools import cache
 
 from temporalio.api.enums.v1 import IndexedValueType
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest, ListSearchAttributesRequest
@@ -52,7 +53,9 @@ async def connect(telemetry: Runtime | None = None) -> Client:
     """
     config = connection()
     try:
-        return await Client.connect(**config, data_converter=pydantic_data_converter, runtime=telemetry)
+        return await Client.connect(
+            **config, data_converter=pydantic_data_converter, runtime=telemetry or _default_runtime()
+        )
     except (RuntimeError, RPCError, ValueError) as error:
         raise TrellisError(Code.UNAVAILABLE, f"Temporal at {config['target_host']}: {_cause(error)}", _HINT) from error
 
@@ -65,18 +68,35 @@ def _cause(error: Exception) -> str:
 
 
 def runtime(settings: Settings) -> Runtime:
-    """The SDK's runtime: its logs go where ours go, its metrics to Prometheus where an address is set."""
-    forwarding = LogForwardingConfig(logger=logging.getLogger("temporalio.core"), prepend_target_on_message=False)
-    metrics = settings.metrics_address and PrometheusConfig(
+    """The SDK's runtime for a worker: metrics go to Prometheus where an address is set.
+
+    Raises:
+        TrellisError: `invalid` where the address is taken, or none of this machine.
+    """
+    if settings.metrics_address is None:
+        return _default_runtime()
+    metrics = PrometheusConfig(
         bind_address=settings.metrics_address, counters_total_suffix=True, unit_suffix=True, durations_as_seconds=True
     )
-    logging_config = LoggingConfig(TelemetryFilter(core_level="WARN", other_level="ERROR"), forwarding=forwarding)
     try:
-        return Runtime(telemetry=TelemetryConfig(logging=logging_config, metrics=metrics or None))
+        return Runtime(telemetry=TelemetryConfig(logging=_forwarded_logs(), metrics=metrics))
     except (RuntimeError, ValueError) as error:
         raise TrellisError(
-            Code.INVALID, f"metrics address {settings.metrics_address}: {error}", "let TRELLIS_METRICS_ADDRESS be free"
+            Code.INVALID,
+            f"metrics address {settings.metrics_address}: {error}",
+            "let TRELLIS_METRICS_ADDRESS be host:port of this machine, with a port that is free",
         ) from error
+
+
+@cache
+def _default_runtime() -> Runtime:
+    return Runtime(telemetry=TelemetryConfig(logging=_forwarded_logs()))
+
+
+def _forwarded_logs() -> LoggingConfig:
+    """The SDK's own log goes where ours goes. By itself it would write to stdout, which is for results."""
+    forwarding = LogForwardingConfig(logger=logging.getLogger("temporalio.core"), prepend_target_on_message=False)
+    return LoggingConfig(TelemetryFilter(core_level="WARN", other_level="ERROR"), forwarding=forwarding)
 
 
 async def missing_attributes(client: Client) -> dict[str, IndexedValueType.ValueType]:

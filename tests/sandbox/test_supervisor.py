@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -56,6 +57,7 @@ def test_the_record_has_the_fields_that_others_rely_on(box: Sandbox) -> None:
     assert World.load(box.state_dir) == box.world
 
 
+@pytest.mark.skipif(shutil.which("ss") is None, reason="needs ss of iproute2")
 def test_nothing_listens_beyond_loopback(box: Sandbox) -> None:
     pids = {box.pid(name) for name in box.names()}
     listening = subprocess.run(["ss", "-ltnpH"], capture_output=True, text=True, check=True).stdout.splitlines()
@@ -109,7 +111,7 @@ def test_kubectl_and_boto3_find_the_same_world(box: Sandbox) -> None:
 def test_a_part_that_cannot_start_is_named_with_the_end_of_its_log(tmp_path: Path) -> None:
     with pytest.raises(SandboxError, match=r"(?s)worker ended 3 times.*grace_seconds"):
         supervisor.start(tmp_path, Options(worker_env={"TRELLIS_GRACE_SECONDS": "soon"}))
-    assert supervisor.status(tmp_path) == {} or not any(supervisor.status(tmp_path).values())
+    assert not any(supervisor.status(tmp_path).values())
     assert not supervisor.is_running(tmp_path)
 
 
