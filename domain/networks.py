@@ -51,7 +51,7 @@ class Network(Frozen):
     `account` is the provider's account, subscription or project that holds it: what is not found in another one is
     not taken for deleted.
 
-    AWS parts: `internet-gateway`, `dhcp-options`, `nodes-security-group`.
+    AWS parts: `internet-gateway`, `dhcp-options`, `nodes-security-group`. GCP parts: `router-0` and so on.
     """
 
     id: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from activities.gardener import aws
+from activities.gardener import aws, gcp
 from activities.gardener.provider import ProviderConfig
 from domain.networks import Layout
 from domain.shoots import ClusterKey, FoundShoot, ShootKey, ShootOrder, ShootPlan
@@ -24,7 +24,12 @@ _WORKER = "worker"
 # One line per provider.
 _CONFIGS: Mapping[Provider, Callable[[ShootOrder], tuple[ProviderConfig, ProviderConfig]]] = {
     Provider.AWS: aws.configs,
+    Provider.GCP: gcp.configs,
 }
+# Without an overlay, every node's pods have a route in the one route table of the network: no two clusters could have
+# the same pod range, and all their nodes together would share its quota of routes (gardener-extension-provider-gcp,
+# docs/usage/usage.md and docs/usage/ipv6.md).
+_WITH_OVERLAY = frozenset({Provider.GCP})
 
 
 def shoot_manifest(order: ShootOrder) -> dict[str, Any]:
@@ -60,12 +65,19 @@ def shoot_manifest(order: ShootOrder) -> dict[str, Any]:
 
 def _networking(spec: ClusterSpec, layout: Layout) -> dict[str, Any]:
     """All three ranges are always given: a landscape's defaults may overlap what is given."""
-    return {
+    networking: dict[str, Any] = {
         "type": "calico",
         "nodes": str(layout.nodes),
         "pods": str(spec.pods),
         "services": str(spec.services),
     }
+    if spec.provider in _WITH_OVERLAY:
+        networking["providerConfig"] = {
+            "apiVersion": "calico.networking.extensions.gardener.cloud/v1alpha1",
+            "kind": "NetworkConfig",
+            "overlay": {"enabled": True},
+        }
+    return networking
 
 
 def _worker(spec: ClusterSpec, plan: ShootPlan) -> dict[str, Any]:

@@ -10,14 +10,12 @@ from typing import Any
 
 from activities.clouds.gcp._inventory import ranges_of
 from activities.clouds.gcp._marks import router_name
-from activities.clouds.gcp._project import ROUTERS_MAX, Project
+from activities.clouds.gcp._project import Project
 from domain.errors import Code, TrellisError
 from domain.networks import Network, NetworkOrder, NetworkRecord, NetworkSeen
+from domain.routers import routers_for
 
 __all__ = ["ensure"]
-
-# NAT gateways of a router (cloud.google.com/nat/quota); every cluster has one.
-_CLUSTERS_PER_ROUTER = 50
 
 
 def ensure(project: Project, record: NetworkRecord) -> NetworkSeen:
@@ -78,8 +76,7 @@ def _awaited(project: Project, order: NetworkOrder, name: str) -> Any:
 def _ensure_routers(project: Project, order: NetworkOrder, network: Any) -> dict[str, str]:
     """The routers by part. Those that are there stay as they are: Gardener keeps its NAT gateways on them."""
     routers = {part: str(router.name) for part, router in project.own_routers(order, network.name).items()}
-    wanted = -(-order.clusters // _CLUSTERS_PER_ROUTER)
-    for index in range(min(max(wanted, 1), ROUTERS_MAX)):
+    for index in range(routers_for(order.clusters)):
         if f"router-{index}" not in routers:
             routers[f"router-{index}"] = _make_router(project, order, network, router_name(network.name, index))
     return dict(sorted(routers.items()))

@@ -100,7 +100,7 @@ def _place(thing: Any) -> str:
 
 def _owner(thing: Any) -> str:
     """The shoot that something seems to belong to: by its name, or by the network tags of its machines."""
-    tags: Iterable[str] = getattr(getattr(thing, "tags", None), "items", None) or getattr(thing, "target_tags", ())
+    tags: Iterable[str] = [*getattr(getattr(thing, "tags", None), "items", ()), *getattr(thing, "target_tags", ())]
     return _shoot(thing.name) or next((tag for tag in tags if tag.startswith("shoot--")), "")
 
 

@@ -20,11 +20,9 @@ from activities.clouds.gcp._errors import attempting, failed, is_passing
 from activities.clouds.gcp._marks import Mark, network_name, router_name
 from domain.errors import Code, TrellisError
 from domain.networks import NetworkOrder, Owned
+from domain.routers import ROUTERS_MAX
 
-__all__ = ["ROUTERS_MAX", "Patience", "Project", "last"]
-
-# Routers of a network in a region (cloud.google.com/network-connectivity/docs/router/quotas).
-ROUTERS_MAX = 5
+__all__ = ["Patience", "Project", "last"]
 
 _ENDPOINT = "CLOUDSDK_API_ENDPOINT_OVERRIDES_COMPUTE"
 _KEY = "serviceaccount.json"
