@@ -19,7 +19,8 @@ from sandbox.garden.providers.aws.reach import Reach
 from sandbox.garden.providers.aws.removal import delete_infrastructure, gone_is_fine
 from sandbox.garden.providers.aws.requirements import VpcFacts, check_vpc, dhcp_domain, vpc_facts
 from sandbox.garden.providers.aws.rules import InfrastructureConfig
-from sandbox.garden.providers.aws.session import Fresh, Session, Sessions
+from sandbox.garden.providers.aws.session import Session, Sessions
+from sandbox.garden.providers.fresh import Fresh
 from sandbox.kube import Object
 
 __all__ = ["Aws"]

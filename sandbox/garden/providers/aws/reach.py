@@ -10,7 +10,8 @@ from typing import Any, cast
 from botocore.exceptions import ClientError
 
 from sandbox.garden.providers import Host, Machine
-from sandbox.garden.providers.aws.session import Fresh, Session, Sessions
+from sandbox.garden.providers.aws.session import Session, Sessions
+from sandbox.garden.providers.fresh import Fresh
 
 
 @dataclass(frozen=True)
