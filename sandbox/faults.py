@@ -31,6 +31,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from sandbox.alicloud.faults import AlibabaCloud
 from sandbox.gcp.faults import ComputeEngine
 
 __all__ = ["Fault", "FaultKind", "Faults", "control_app", "listening", "proxy_app"]
@@ -178,7 +179,7 @@ class Ec2:
         return Response(body, status, media_type="text/xml")
 
 
-DIALECTS: Mapping[str, Dialect] = {"aws": Ec2(), "gcp": ComputeEngine()}
+DIALECTS: Mapping[str, Dialect] = {"aws": Ec2(), "alicloud": AlibabaCloud(), "gcp": ComputeEngine()}
 
 
 def proxy_app(api: str, upstream: str, faults: Faults) -> ASGIApp:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from activities.clouds import Cloud
+from activities.clouds.alicloud import AlicloudCloud
 from activities.clouds.aws import AwsCloud
 from activities.clouds.gcp import GcpCloud
 from activities.gardener.client import Garden
@@ -26,6 +27,7 @@ class Adapter(Protocol):
 # One line per provider.
 PROVIDERS: Mapping[Provider, Adapter] = {
     Provider.AWS: AwsCloud,
+    Provider.ALICLOUD: AlicloudCloud,
     Provider.GCP: GcpCloud,
 }
 
@@ -49,7 +51,7 @@ class Clouds:
         if adapter is None:
             known = ", ".join(sorted(PROVIDERS))
             raise TrellisError(
-                Code.INVALID, f"provider {provider}: this Trellis cannot build there", f"choose: {known}"
+                Code.INVALID, f"provider {provider}: Trellis does not build there", f"choose one of: {known}"
             )
         secret = await self._garden.credentials(credentials)
         key = (provider, region, credentials)
