@@ -175,9 +175,9 @@ class Sandbox:
 
     def _start_servers(self) -> None:
         self._ports = ports = choose_ports(self.state_dir, ["temporal", "temporal-ui", "aws", "garden"])
-        aws = self.state_dir / "aws"
-        garden = self.state_dir / "garden"
-        for directory in (aws, garden):
+        aws, garden, temporary = (self.state_dir / part for part in ("aws", "garden", "tmp"))
+        shutil.rmtree(temporary, ignore_errors=True)
+        for directory in (aws, garden, temporary):
             directory.mkdir(exist_ok=True)
         self._add("temporal", self._temporal_command())
         self._add("aws", [*_module("sandbox.aws"), "--port", str(ports["aws"]), "--state-dir", str(aws)])
@@ -206,7 +206,8 @@ class Sandbox:
         self._children[name] = Child(
             name,
             command,
-            environment=environment or secluded(os.environ),
+            # What a killed process leaves in its temporary directory goes with the state, or at the next start.
+            environment={**(environment or secluded(os.environ)), "TMPDIR": str(self.state_dir / "tmp")},
             state_dir=self.state_dir,
             on_change=self._save,
         )

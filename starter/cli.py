@@ -7,6 +7,7 @@ Results go to stdout, everything else to stderr. Exit status 0: done; 1: it fail
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import sys
 from collections.abc import Sequence
@@ -70,6 +71,8 @@ def main() -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     # Not `sys.exit`: the threads of Temporal's SDK outlive a client, and may crash an interpreter that shuts down.
+    # What others registered for the end is done all the same: the Kubernetes client removes its files then.
+    atexit._run_exitfuncs()  # noqa: SLF001
     os._exit(status)
 
 

@@ -14,7 +14,7 @@ from starter.client import Trellis
 from starter.console import OutputFormat, err, out, print_json, usage
 from starter.live import follow
 from starter.options import ClusterName, Output, Tenant, Why, decision, group, settings, talk
-from starter.progress import await_cluster, await_deletion, await_vpc_end
+from starter.progress import await_cluster, await_deletion, await_vpc_end, patiently
 from starter.render import cluster_card, cluster_table
 from worker.settings import Settings
 
@@ -149,7 +149,7 @@ async def _create(trellis: Trellis, spec: ClusterSpec, *, wait: bool) -> Cluster
     if not wait:
         return _requested(trellis, spec)
     await follow({f"cluster {spec.name}": await_cluster(trellis, spec.name, spec.tenant)})
-    view = await trellis.last_of_cluster(spec.name, spec.tenant)
+    view = await patiently(lambda: trellis.last_of_cluster(spec.name, spec.tenant))
     if view.phase is ClusterPhase.READY:
         return view
     if view.failure is None:
@@ -178,7 +178,7 @@ async def _delete(trellis: Trellis, name: str, tenant: str, why: str, *, wait: b
     if not wait:
         return None
     await follow({f"cluster {name}": await_deletion(trellis, name, tenant)})
-    view = await trellis.last_of_cluster(name, tenant)
+    view = await patiently(lambda: trellis.last_of_cluster(name, tenant))
     if view.phase is not ClusterPhase.DELETED:
         what = f"the workflow of cluster {name} ended while the cluster was {view.phase}"
         raise TrellisError.of(view.failure) if view.failure else TrellisError(Code.INTERNAL, what)

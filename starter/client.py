@@ -43,7 +43,7 @@ __all__ = ["Trellis", "check_vpc_name", "digest_of"]
 T = TypeVar("T")
 
 # A query needs a worker; one that is alive answers in milliseconds.
-_QUERY_TIMEOUT = timedelta(seconds=15)
+_QUERY_TIMEOUT = timedelta(seconds=10)
 _QUERIES_AT_ONCE = 16
 _DIGEST = "spec"
 _NO_DECISION = Decision()
@@ -338,8 +338,10 @@ def _talking(what: str, absent: TrellisError | None = None) -> Iterator[None]:
     except RPCError as error:
         if error.status is RPCStatusCode.NOT_FOUND and absent is not None and not _is_about_namespace(error):
             raise absent from error
-        code = Code.THROTTLED if error.status is RPCStatusCode.RESOURCE_EXHAUSTED else Code.UNAVAILABLE
         hint = "`trellis doctor` tells whether Temporal and a worker are there"
+        if error.status in {RPCStatusCode.CANCELLED, RPCStatusCode.DEADLINE_EXCEEDED}:
+            raise TrellisError(Code.UNAVAILABLE, f"{what}: no worker has answered in time", hint) from error
+        code = Code.THROTTLED if error.status is RPCStatusCode.RESOURCE_EXHAUSTED else Code.UNAVAILABLE
         raise TrellisError(code, f"{what}: Temporal answered {error.status.name}: {error.message}", hint) from error
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from temporalio.api.workflow.v1 import PendingActivityInfo
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
@@ -16,11 +16,14 @@ from domain.errors import Code, TrellisError
 from domain.messages import ClusterPhase, ClusterView, VpcPhase, VpcView
 from starter.client import Trellis
 
-__all__ = ["Progress", "Step", "await_cluster", "await_deletion", "await_vpc_end"]
+__all__ = ["Progress", "Step", "await_cluster", "await_deletion", "await_vpc_end", "patiently"]
+
+T = TypeVar("T")
 
 _POLL_SECONDS = 0.5
 # Temporal may be restarted, or be out of reach, while somebody waits: that is no reason to stop waiting.
 _PATIENCE = 60
+_ASK_AGAIN = 5
 _PASSING = frozenset({RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.RESOURCE_EXHAUSTED})
 
 
@@ -87,9 +90,21 @@ async def await_vpc_end(trellis: Trellis, view: ClusterView) -> AsyncIterator[Pr
             raise TrellisError.of(vpc.failure)
 
 
+async def patiently(ask: Callable[[], Awaitable[T]]) -> T:
+    """Ask, and again while the workers are away: they come back, and nothing is lost meanwhile."""
+    for _ in range(_ASK_AGAIN):
+        try:
+            return await ask()
+        except TrellisError as error:
+            if not error.failure.transient:
+                raise
+        await asyncio.sleep(_POLL_SECONDS)
+    return await ask()
+
+
 async def _vpc_or_none(trellis: Trellis, view: ClusterView) -> VpcView | None:
     try:
-        return await trellis.vpc(view.vpc or "", view.tenant)
+        return await patiently(lambda: trellis.vpc(view.vpc or "", view.tenant))
     except TrellisError as error:
         if error.failure.code is Code.NOT_FOUND:
             return None

@@ -1,0 +1,42 @@
+"""The demo is told to its end, in time, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+CHAPTERS = ("A small world", "Three clusters, one VPC", "Who has which addresses", "The same from outside", "A crash",
+            "The last one out", "Nothing is left")  # fmt: skip
+
+
+@pytest.mark.xdist_group("supervisor")
+def test_the_story_is_told_to_its_end(tmp_path: Path) -> None:
+    began = time.monotonic()
+    told = subprocess.run(
+        [str(Path(sys.executable).parent / "trellis"), "demo"],
+        env=os.environ | {"CI": "true", "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+    assert told.returncode == 0, told.stdout + told.stderr
+    assert time.monotonic() - began < 180
+    places = [told.stdout.index(chapter) for chapter in CHAPTERS]
+    assert places == sorted(places)
+    for proof in (
+        "ready: alpha, beta, gamma",
+        "one VPC for 3 clusters",
+        "kill -9",
+        "nothing was done twice",
+        "VPC is gone",
+    ):
+        assert proof in told.stdout
+    assert "nothing is left in the cloud" in told.stdout
+    assert "trellis sandbox start --detach" in told.stdout
+    assert list(tmp_path.iterdir()) == []
