@@ -53,7 +53,7 @@ _CENTER = "https://quotas.console.alibabacloud.com/products/vpc/quotas"
 _SERVER_ERROR = 500
 _TOO_MANY_REQUESTS = 429
 _MESSAGE_LIMIT = 300
-_ACCESS_KEY = re.compile(r"\b(?:LTAI|STS\.)[A-Za-z0-9]{8,}\b")
+_ACCESS_KEY = re.compile(r"(?:LTAI|STS\.)[A-Za-z0-9]{8,}")
 
 
 @contextmanager
