@@ -52,6 +52,7 @@ class Network(Frozen):
     not taken for deleted.
 
     AWS parts: `internet-gateway`, `dhcp-options`, `nodes-security-group`. GCP parts: `router-0` and so on.
+    Azure parts: `resource-group`.
     """
 
     id: str

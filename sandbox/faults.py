@@ -14,10 +14,13 @@ import argparse
 import asyncio
 import fnmatch
 import socket
+import ssl
+import threading
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Protocol
 from urllib.parse import parse_qs, parse_qsl, urlencode
 from xml.sax.saxutils import escape
@@ -32,7 +35,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sandbox.alicloud.faults import AlibabaCloud
+from sandbox.azure.faults import ResourceManager
 from sandbox.gcp.faults import ComputeEngine
+from sandbox.tls import ServerCertificate, server_certificate
 
 __all__ = ["Fault", "FaultKind", "Faults", "control_app", "listening", "proxy_app"]
 
@@ -179,13 +184,19 @@ class Ec2:
         return Response(body, status, media_type="text/xml")
 
 
-DIALECTS: Mapping[str, Dialect] = {"aws": Ec2(), "alicloud": AlibabaCloud(), "gcp": ComputeEngine()}
+DIALECTS: Mapping[str, Dialect] = {
+    "aws": Ec2(),
+    "alicloud": AlibabaCloud(),
+    "azure": ResourceManager(),
+    "gcp": ComputeEngine(),
+}
 
 
-def proxy_app(api: str, upstream: str, faults: Faults) -> ASGIApp:
-    """The proxy in front of one API, whose dialect must be known."""
+def proxy_app(api: str, upstream: str, faults: Faults, authority: Path | None = None) -> ASGIApp:
+    """The proxy in front of one API, whose dialect must be known; `authority` signed an upstream's HTTPS."""
     dialect = DIALECTS[api]
-    client = httpx.AsyncClient(base_url=upstream, timeout=None, trust_env=False)  # noqa: S113 - callers have time-outs
+    verify = ssl.create_default_context(cafile=authority) if authority else True
+    client = httpx.AsyncClient(base_url=upstream, timeout=None, trust_env=False, verify=verify)  # noqa: S113 - callers have time-outs
 
     async def passed_on(call: Call) -> Response:
         request = client.build_request(call.method, call.target, headers=call.headers, content=call.body)
@@ -270,20 +281,50 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m sandbox.faults", description="Faults in front of the clouds.")
     parser.add_argument("--control", type=int, required=True, metavar="PORT", help="where faults are set")
     parser.add_argument("--proxy", action="append", default=[], metavar="API=PORT=UPSTREAM", help="repeatable")
+    parser.add_argument(
+        "--https", action="append", default=[], metavar="API=DIR", help="with the API's own certificate; repeatable"
+    )
     arguments = parser.parse_args()
+    certificates = {
+        api: server_certificate(Path(directory), api)
+        for api, _, directory in (each.partition("=") for each in arguments.https)
+    }
     faults = Faults()
-    apps: dict[int, ASGIApp] = {arguments.control: control_app(faults)}
+    plain: dict[int, ASGIApp] = {arguments.control: control_app(faults)}
+    secured: list[uvicorn.Server] = []
     for proxy in arguments.proxy:
         api, port, upstream = proxy.split("=", 2)
         if api not in DIALECTS:
             parser.error(f"--proxy {proxy}: {api!r} is none of {', '.join(DIALECTS)}")
-        apps[int(port)] = proxy_app(api, upstream, faults)
+        files = certificates.get(api)
+        app = proxy_app(api, upstream, faults, files.authority if files else None)
+        if files is None:
+            plain[int(port)] = app
+        else:
+            secured.append(_serve_https(app, files, listening(int(port))))
 
     async def by_port(scope: Scope, receive: Receive, send: Send) -> None:
-        await apps[scope["server"][1]](scope, receive, send)
+        await plain[scope["server"][1]](scope, receive, send)
 
     config = uvicorn.Config(by_port, lifespan="off", access_log=False, log_level="warning")
-    uvicorn.Server(config).run(sockets=[listening(port) for port in apps])
+    uvicorn.Server(config).run(sockets=[listening(port) for port in plain])
+    for server in secured:
+        server.should_exit = True
+
+
+def _serve_https(app: ASGIApp, files: ServerCertificate, one: socket.socket) -> uvicorn.Server:
+    """Serves in a thread of its own: a server speaks either HTTP or HTTPS, and the main thread's gets the signals."""
+    config = uvicorn.Config(
+        app,
+        lifespan="off",
+        access_log=False,
+        log_level="warning",
+        ssl_certfile=files.certificate,
+        ssl_keyfile=files.key,
+    )
+    server = uvicorn.Server(config)
+    threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[one])), daemon=True).start()
+    return server
 
 
 if __name__ == "__main__":

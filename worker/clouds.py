@@ -8,6 +8,7 @@ from typing import Protocol
 from activities.clouds import Cloud
 from activities.clouds.alicloud import AlicloudCloud
 from activities.clouds.aws import AwsCloud
+from activities.clouds.azure import AzureCloud
 from activities.clouds.gcp import GcpCloud
 from activities.gardener.client import Garden
 from domain.errors import Code, TrellisError
@@ -28,6 +29,7 @@ class Adapter(Protocol):
 PROVIDERS: Mapping[Provider, Adapter] = {
     Provider.AWS: AwsCloud,
     Provider.ALICLOUD: AlicloudCloud,
+    Provider.AZURE: AzureCloud,
     Provider.GCP: GcpCloud,
 }
 

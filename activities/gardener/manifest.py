@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from activities.gardener import alicloud, aws, gcp
+from activities.gardener import alicloud, aws, azure, gcp
 from activities.gardener.provider import ProviderConfig
 from domain.networks import Layout
 from domain.shoots import ClusterKey, FoundShoot, ShootKey, ShootOrder, ShootPlan
@@ -25,6 +25,7 @@ _WORKER = "worker"
 _CONFIGS: Mapping[Provider, Callable[[ShootOrder], tuple[ProviderConfig, ProviderConfig]]] = {
     Provider.AWS: aws.configs,
     Provider.ALICLOUD: alicloud.configs,
+    Provider.AZURE: azure.configs,
     Provider.GCP: gcp.configs,
 }
 # Without an overlay, every node's pods have a route in the one route table of the network: no two clusters could have
