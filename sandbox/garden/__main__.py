@@ -16,7 +16,9 @@ import uvicorn
 from sandbox.garden.app import garden_app
 from sandbox.garden.providers import Provider
 from sandbox.garden.providers.aws import Aws
+from sandbox.garden.providers.gcp import Gcp
 from sandbox.garden.settings import Settings
+from sandbox.garden.start import open_gcp
 from sandbox.kube import Store
 from sandbox.tls import server_certificate
 
@@ -48,6 +50,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, required=True, help="0 for a free one")
     parser.add_argument("--state-dir", type=Path, required=True, help="where everything is kept over a restart")
     parser.add_argument("--aws-endpoint", required=True, help="the URL of AWS")
+    parser.add_argument("--gcp-endpoint", help="the URL of the sandbox's Compute Engine; none: no shoots there")
     parser.add_argument("--shoot-seconds", type=float, default=5.0, help="how long a shoot's machines take")
     parser.add_argument("--retry-seconds", type=float, default=2.0, help="the pause before a first retry")
     arguments = parser.parse_args()
@@ -56,16 +59,19 @@ def main() -> None:
     url = f"https://127.0.0.1:{listener.getsockname()[1]}"
     settings = Settings(shoot_seconds=arguments.shoot_seconds, retry_seconds=arguments.retry_seconds)
     clouds: list[Provider] = [Aws(arguments.aws_endpoint)]
-    asyncio.run(_serve(listener, url, arguments.state_dir, settings, clouds))
+    store = Store(arguments.state_dir / "garden.db")
+    if arguments.gcp_endpoint:
+        open_gcp(store, arguments.gcp_endpoint)
+        clouds.append(Gcp(arguments.gcp_endpoint))
+    asyncio.run(_serve(listener, url, arguments.state_dir, store, settings, clouds))
     # A thread may still be in a call to a cloud. Nothing is lost: the operation begins again at the next start.
     sys.stdout.flush()
     os._exit(0)
 
 
 async def _serve(
-    listener: socket.socket, url: str, state_dir: Path, settings: Settings, clouds: list[Provider]
+    listener: socket.socket, url: str, state_dir: Path, store: Store, settings: Settings, clouds: list[Provider]
 ) -> None:
-    store = Store(state_dir / "garden.db")
     tls = server_certificate(state_dir, "garden")
     app = garden_app(store, state_dir, settings, url, tls.authority, clouds)
     config = uvicorn.Config(

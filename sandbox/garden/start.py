@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib import resources
 
 import yaml
 
 from sandbox.garden.kinds import CLOUD_PROFILES, CREDENTIALS_BINDINGS, GARDEN, PROJECTS
+from sandbox.garden.providers.gcp.session import KEY as GCP_KEY
+from sandbox.garden.providers.gcp.session import new_key
 from sandbox.kube import Object, Store, ensure_namespace
 
 PROJECT = "trellis"
@@ -35,7 +37,7 @@ _CREDENTIALS: dict[str, tuple[str, dict[str, str]]] = {
             "tenantID": "33333333-3333-4333-8333-333333333333",
         },
     ),
-    "gcp": ("gcp", {"serviceaccount.json": json.dumps(_GCP_ACCOUNT)}),
+    "gcp": ("gcp", {GCP_KEY: json.dumps(_GCP_ACCOUNT)}),
     "alicloud": (
         "alicloud",
         {"accessKeyID": "LTAI5tSandboxSandbox", "accessKeySecret": "sandbox" * 4 + "00"},
@@ -61,6 +63,18 @@ def furnish(store: Store) -> None:
         meta = obj["metadata"]
         if store.get(GARDEN, key, meta.get("namespace"), meta["name"]) is None:
             store.create(GARDEN, key, obj)
+
+
+def open_gcp(store: Store, endpoint: str) -> None:
+    """Exchanges the key in the Secret `gcp`, which opens nothing, for one of the sandbox's Compute Engine.
+
+    A key that was exchanged before, or that somebody put there, stays. Waits for a server that is about to start.
+    """
+    furnish(store)
+    secret = store.get(GARDEN, "secrets", NAMESPACE, "gcp")
+    if secret is not None and secret["data"] == _encoded(_CREDENTIALS["gcp"][1]):
+        key = new_key(endpoint, _GCP_ACCOUNT["project_id"])
+        store.update(GARDEN, "secrets", {**secret, "data": _encoded({GCP_KEY: key})})
 
 
 def cloud_profiles() -> list[Object]:
@@ -96,7 +110,7 @@ def _objects() -> Iterator[tuple[str, Object]]:
                     "labels": {f"provider.shoot.gardener.cloud/{provider}": "true"},
                 },
                 "type": "Opaque",
-                "data": {key: base64.b64encode(value.encode()).decode() for key, value in data.items()},
+                "data": _encoded(data),
             },
         )
         yield (
@@ -109,3 +123,8 @@ def _objects() -> Iterator[tuple[str, Object]]:
                 "credentialsRef": {"apiVersion": "v1", "kind": "Secret", "name": name, "namespace": NAMESPACE},
             },
         )
+
+
+def _encoded(data: Mapping[str, str]) -> dict[str, str]:
+    """As a Secret holds it."""
+    return {key: base64.b64encode(value.encode()).decode() for key, value in data.items()}

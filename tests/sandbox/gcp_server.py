@@ -16,7 +16,7 @@ from google.api_core.exceptions import GoogleAPICallError
 from google.auth.credentials import AnonymousCredentials, Credentials
 from google.cloud import compute_v1
 
-PROJECT = "trellis-demo"
+PROJECT = "trellis-sandbox"
 REGION = "europe-west3"
 ZONE = "europe-west3-a"
 
