@@ -2,7 +2,8 @@
 
 A failure has a `Code`. The code alone decides whether a step is tried again:
 
-- transient (`throttled`, `busy`, `eventual`, `lost-response`, `unavailable`): retried with jitter, within the step's budget;
+- transient (`throttled`, `busy`, `eventual`, `lost-response`, `unavailable`): retried with jitter, within the step's
+  budget;
 - everything else is final for the step: trying again changes nothing until a person or the world does.
 
 Adapters raise `TrellisError`; the worker carries it over Temporal's wire as an application error whose type is

@@ -1,7 +1,8 @@
 """Names: which the user may give, and which Trellis makes out of them.
 
 Gardener deletes by name prefix on Azure and GCP, so no shoot name may be a prefix of another: shoot names are made
-here, all of one length. The user's name is a label (facts: provider-azure ensurer.go, provider-gcp ensure.go).
+here, all of one length. The user's name is a label (gardener-extension-provider-azure
+`pkg/controller/infrastructure/infraflow/ensurer.go`, gardener-extension-provider-gcp `infraflow/ensure.go`).
 """
 
 from __future__ import annotations

@@ -6,6 +6,9 @@ import asyncio
 from ipaddress import IPv4Network
 from typing import Any
 
+from temporalio.client import Client
+from temporalio.contrib.pydantic import pydantic_data_converter
+
 from domain.errors import Code
 from domain.messages import ClusterPhase, ClusterView
 from domain.specs import ClusterSpec, Provider
@@ -13,8 +16,6 @@ from sandbox.supervisor import Sandbox
 from starter.client import Trellis
 from starter.progress import await_cluster, await_deletion
 from tests.e2e.conftest import Shell, ours, subnets
-from temporalio.client import Client
-from temporalio.contrib.pydantic import pydantic_data_converter
 
 
 async def _ready(client: Trellis, name: str, tenant: str) -> ClusterView:
@@ -30,9 +31,7 @@ async def test_sixty_four_clusters_fill_a_vpc_and_leave_it_all_at_once(
     names = [f"c{i}" for i in range(64)]
 
     def spec(name: str) -> ClusterSpec:
-        return ClusterSpec(
-            tenant=trellis.tenant, name=name, provider=Provider.AWS, region="eu-central-1", vpc="shared"
-        )
+        return ClusterSpec(tenant=trellis.tenant, name=name, provider=Provider.AWS, region="eu-central-1", vpc="shared")
 
     await asyncio.gather(*(client.create_cluster(spec(name)) for name in names))
     views = await asyncio.gather(*(_ready(client, name, trellis.tenant) for name in names))

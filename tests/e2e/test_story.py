@@ -19,7 +19,19 @@ CLUSTER_FIELDS = {
     "name", "tenant", "provider", "region", "vpc", "phase", "shoot", "block", "nodes", "infra", "zones", "workflow_id",
     "failure",
 }  # fmt: skip
-VPC_FIELDS = {"name", "tenant", "provider", "region", "cidrs", "phase", "network", "members", "free", "adopted", "failure"}
+VPC_FIELDS = {
+    "name",
+    "tenant",
+    "provider",
+    "region",
+    "cidrs",
+    "phase",
+    "network",
+    "members",
+    "free",
+    "adopted",
+    "failure",
+}
 
 
 def test_clusters_share_a_vpc_and_the_last_one_out_removes_it(trellis: Shell, ec2: Any) -> None:
@@ -62,7 +74,9 @@ def test_clusters_share_a_vpc_and_the_last_one_out_removes_it(trellis: Shell, ec
     trellis.delete("solo")
     assert not ours(ec2, trellis.tenant)
     for listing in (ec2.describe_dhcp_options()["DhcpOptions"], ec2.describe_security_groups()["SecurityGroups"]):
-        assert not [thing for thing in listing if {"Key": "trellis.dev/tenant", "Value": trellis.tenant} in thing["Tags"]]
+        assert not [
+            thing for thing in listing if {"Key": "trellis.dev/tenant", "Value": trellis.tenant} in thing["Tags"]
+        ]
 
 
 def test_the_network_has_what_gardener_needs(trellis: Shell, ec2: Any) -> None:
