@@ -19,6 +19,7 @@ from sandbox.alicloud.asks import Ask
 from sandbox.alicloud.eips import Eips
 from sandbox.alicloud.errors import missing_parameter, new_request_id, refused, wording
 from sandbox.alicloud.groups import Groups
+from sandbox.alicloud.instances import Instances
 from sandbox.alicloud.nats import Nats
 from sandbox.alicloud.peerings import Peerings
 from sandbox.alicloud.places import REGIONS, check_region, zones_of
@@ -144,7 +145,7 @@ def _actions(resources: Resources) -> dict[tuple[str, str], _Action]:
     found: dict[str, dict[str, _Action]] = {
         _VPC: vpc_actions | {"DescribeRegions": _regions, "DescribeZones": _zones},
         _PEER: _peering_actions(Peerings(resources)),
-        _ECS: _group_actions(resources),
+        _ECS: _machine_actions(resources),
         _STS: {"GetCallerIdentity": _identity},
     }
     return {(version, name): action for version, actions in found.items() for name, action in actions.items()}
@@ -208,9 +209,13 @@ def _peering_actions(peerings: Peerings) -> dict[str, _Action]:
     }
 
 
-def _group_actions(resources: Resources) -> dict[str, _Action]:
-    groups, tags = Groups(resources), Tags(resources, ECS_TYPES)
+def _machine_actions(resources: Resources) -> dict[str, _Action]:
+    groups, instances, tags = Groups(resources), Instances(resources), Tags(resources, ECS_TYPES)
     return {
+        "RunInstances": instances.run,
+        "DescribeInstances": instances.describe,
+        "DeleteInstance": instances.delete,
+        "DeleteInstances": instances.delete,
         "CreateSecurityGroup": groups.create,
         "DescribeSecurityGroups": groups.describe,
         "DescribeSecurityGroupAttribute": groups.describe_one,

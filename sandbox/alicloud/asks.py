@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Network
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from sandbox.alicloud.accounts import Caller
 from sandbox.alicloud.errors import missing_parameter, refused
 from sandbox.alicloud.places import check_region
 from sandbox.clouds import Document, parse_cidr
 
-__all__ = ["Ask", "Tags"]
+__all__ = ["Ask", "Tags", "json_list"]
 
 Tags: TypeAlias = dict[str, str]
 
@@ -109,6 +110,20 @@ class Ask:
         """Whether a resource carries all tags that the request asks for."""
         tags = document.get("_tags", {})
         return all(key in tags and value in (None, tags[key]) for key, value in self.wanted_tags())
+
+
+def json_list(ask: Ask, name: str) -> list[str]:
+    """A list that ECS takes as JSON."""
+    text = ask.text(name)
+    if text is None:
+        return []
+    try:
+        found: Any = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, list):
+        raise refused(400, f"InvalidParameter.{name}", f"The specified {name} is not valid.")
+    return [str(one) for one in found]
 
 
 def _item(name: str, key: str) -> bool:

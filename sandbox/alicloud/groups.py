@@ -7,14 +7,12 @@ https://www.alibabacloud.com/help/en/ecs/developer-reference/api-ecs-2014-05-26-
 
 from __future__ import annotations
 
-import json
 import re
 import secrets
-from typing import Any
 
-from sandbox.alicloud.asks import Ask
+from sandbox.alicloud.asks import Ask, json_list
 from sandbox.alicloud.errors import refused
-from sandbox.alicloud.kinds import GROUP, VPC
+from sandbox.alicloud.kinds import GROUP, INSTANCE, VPC
 from sandbox.alicloud.names import check_description, check_name
 from sandbox.alicloud.resources import Resources, iso, page, tag_list, token_page
 from sandbox.clouds import Document, parse_cidr
@@ -61,7 +59,7 @@ class Groups:
     def describe(self, ask: Ask) -> Document:
         """`DescribeSecurityGroups`: pages by number, or by token where MaxResults or NextToken is given."""
         wanted = {name: ask.text(name) for name in ("VpcId", "SecurityGroupId", "SecurityGroupName")}
-        ids = _ids(ask.text("SecurityGroupIds"))
+        ids = json_list(ask, "SecurityGroupIds")
         found = [
             _listed(group)
             for group in self._resources.seen(GROUP, ask.place)
@@ -114,8 +112,12 @@ class Groups:
         return {}
 
     def delete(self, ask: Ask) -> Document:
-        """`DeleteSecurityGroup`: not while a rule of another group names it."""
+        """`DeleteSecurityGroup`: not while an instance is in it, or a rule of another group names it."""
         group = self._find(ask)
+        for instance in self._resources.inside(INSTANCE, ask.place, group["VpcId"]):
+            if group["SecurityGroupId"] in instance["SecurityGroupIds"]["SecurityGroupId"]:
+                message = "There is still instance(s) in the specified security group."
+                raise refused(403, "DependencyViolation", message)
         for other in self._resources.all(GROUP, ask.place):
             named = {rule.get(name) for rule in other["_rules"] for name in ("SourceGroupId", "DestGroupId")}
             if other["SecurityGroupId"] != group["SecurityGroupId"] and group["SecurityGroupId"] in named:
@@ -183,15 +185,3 @@ def _listed(group: Document) -> Document:
     document: Document = {name: value for name, value in group.items() if not name.startswith("_")}
     tags = tag_list(group, "TagKey", "TagValue")
     return document | {"Tags": tags, "RuleCount": len(group["_rules"])}
-
-
-def _ids(text: str | None) -> list[str]:
-    if text is None:
-        return []
-    try:
-        ids: Any = json.loads(text)
-    except ValueError:
-        ids = None
-    if not isinstance(ids, list):
-        raise refused(400, "InvalidParameter.SecurityGroupIds", "The specified SecurityGroupIds is not valid.")
-    return [str(one) for one in ids]

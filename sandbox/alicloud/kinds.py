@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sandbox.alicloud.resources import Kind
 
-__all__ = ["EIP", "ENTRY", "GROUP", "NAT", "PEERING", "SNAT", "TABLE", "VPC", "VSWITCH"]
+__all__ = ["EIP", "ENTRY", "GROUP", "INSTANCE", "NAT", "PEERING", "SNAT", "TABLE", "VPC", "VSWITCH"]
 
 VPC = Kind("Vpc", "vpc", "VpcId", ("InvalidVpcId.NotFound", "Specified VPC does not exist."))
 VSWITCH = Kind("VSwitch", "vsw", "VSwitchId", ("InvalidVSwitchId.NotFound", "VSwitch not exist."))
@@ -24,5 +24,8 @@ GROUP = Kind(
     "sg",
     "SecurityGroupId",
     ("InvalidSecurityGroupId.NotFound", "The specified SecurityGroupId does not exist."),
+)
+INSTANCE = Kind(
+    "Instance", "i", "InstanceId", ("InvalidInstanceId.NotFound", "The specified InstanceId does not exist.")
 )
 PEERING = Kind("VpcPeer", "pcc", "InstanceId", ("ResourceNotFound.InstanceId", "The specified resource is not found."))

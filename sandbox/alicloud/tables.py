@@ -11,7 +11,7 @@ from ipaddress import IPv4Network
 
 from sandbox.alicloud.asks import Ask
 from sandbox.alicloud.errors import refused
-from sandbox.alicloud.kinds import ENTRY, NAT, PEERING, TABLE, VPC, VSWITCH
+from sandbox.alicloud.kinds import ENTRY, INSTANCE, NAT, PEERING, TABLE, VPC, VSWITCH
 from sandbox.alicloud.names import check_description, check_name
 from sandbox.alicloud.resources import Kind, Resources, iso, page, shown, token_page
 from sandbox.clouds import Document
@@ -22,7 +22,11 @@ __all__ = ["Tables", "system_table"]
 _TABLES, _ENTRIES = 9, 200
 # "The destination CIDR block ... cannot be 100.64.0.0/10 or a subset of it" (CreateRouteEntry).
 _SERVICES = IPv4Network("100.64.0.0/10")
-_HOPS: dict[str, tuple[Kind, str]] = {"NatGateway": (NAT, "Available"), "VpcPeer": (PEERING, "Activated")}
+_HOPS: dict[str, tuple[Kind, str]] = {
+    "Instance": (INSTANCE, "Running"),
+    "NatGateway": (NAT, "Available"),
+    "VpcPeer": (PEERING, "Activated"),
+}
 
 
 class Tables:

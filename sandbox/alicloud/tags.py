@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from sandbox.alicloud.asks import Ask
 from sandbox.alicloud.errors import missing_parameter, refused
-from sandbox.alicloud.kinds import EIP, GROUP, NAT, TABLE, VPC, VSWITCH
+from sandbox.alicloud.kinds import EIP, GROUP, INSTANCE, NAT, TABLE, VPC, VSWITCH
 from sandbox.alicloud.resources import Kind, Resources, token_page
 from sandbox.clouds import Document
 
 __all__ = ["ECS_TYPES", "VPC_TYPES", "Tags"]
 
 VPC_TYPES = {"VPC": VPC, "VSWITCH": VSWITCH, "ROUTETABLE": TABLE, "EIP": EIP, "NATGATEWAY": NAT}
-ECS_TYPES = {"SECURITYGROUP": GROUP}
+ECS_TYPES = {"INSTANCE": INSTANCE, "SECURITYGROUP": GROUP}
 _MOST = 20
 
 

@@ -10,7 +10,7 @@ from ipaddress import IPv4Network
 
 from sandbox.alicloud.asks import Ask
 from sandbox.alicloud.errors import refused
-from sandbox.alicloud.kinds import ENTRY, NAT, SNAT, TABLE, VPC, VSWITCH
+from sandbox.alicloud.kinds import ENTRY, INSTANCE, NAT, SNAT, TABLE, VPC, VSWITCH
 from sandbox.alicloud.names import check_description, check_name
 from sandbox.alicloud.places import check_zone
 from sandbox.alicloud.resources import Resources, iso, page, shown
@@ -88,9 +88,12 @@ class VSwitches:
         nats = self._resources.inside(NAT, ask.place, vswitch["VpcId"])
         if any(nat["_vswitch"] == vswitch["VSwitchId"] for nat in nats):
             raise refused(400, "DependencyViolation.NatGateway", "Specified object has dependent resources NatGateway.")
+        instances = self._resources.inside(INSTANCE, ask.place, vswitch["VpcId"])
+        if any(instance["_vswitch"] == vswitch["VSwitchId"] for instance in instances):
+            raise refused(400, "DependencyViolation", "Specified object has dependent resources.")
         if any(entry["SourceVSwitchId"] == vswitch["VSwitchId"] for entry in self._resources.all(SNAT, ask.place)):
             raise refused(400, "DependencyViolation", "Specified object has dependent resources.")
-        if self._resources.settling([NAT], ask.place, vswitch["VSwitchId"]):
+        if self._resources.settling([NAT, INSTANCE], ask.place, vswitch["VSwitchId"]):
             raise refused(400, "DependencyViolation", "Specified object has dependent resources.")
         self._resources.begin("DeleteVSwitch", vswitch, "Pending", None)
         return {}
@@ -112,7 +115,10 @@ class VSwitches:
         own = [table for table in tables if vswitch["VSwitchId"] in table["VSwitchIds"]["VSwitchId"]]
         table = (own or [table for table in tables if table["RouteTableType"] == "System"])[0]
         route_table = {"RouteTableId": table["RouteTableId"], "RouteTableType": table["RouteTableType"]}
-        return shown(vswitch) | {"RouteTable": route_table}
+        instances = self._resources.inside(INSTANCE, vswitch["_place"], vswitch["VpcId"])
+        used = sum(instance["_vswitch"] == vswitch["VSwitchId"] for instance in instances)
+        free = vswitch["AvailableIpAddressCount"] - used
+        return shown(vswitch) | {"RouteTable": route_table, "AvailableIpAddressCount": free}
 
     def _gone(self, place: str, vswitch: Document) -> None:
         for table in self._resources.inside(TABLE, place, vswitch["VpcId"]):

@@ -21,7 +21,7 @@ from domain.specs import Provider
 from sandbox.faults import FaultKind, Faults
 from tests.activities.cloud_contract import CloudContract, Rig, insist
 from tests.activities.proxied import proxied
-from tests.sandbox.alicloud_server import ECS, PEER, REGION, Sdk, Server
+from tests.sandbox.alicloud.server import ECS, PEER, REGION, Sdk, Server
 
 QUOTAS = {f"vpc_quota_instances_num_{REGION}": 5000}
 

@@ -20,6 +20,8 @@ from darabonba.runtime import RuntimeOptions
 
 REGION = "eu-central-1"
 ZONE = "eu-central-1a"
+# A session makes more than the quotas of an account allow.
+QUOTAS = {f"vpc_quota_instances_num_{REGION}": 1000, "eip_quota_num": 1000, "q_security-groups": 1000}
 VPC, PEER, ECS, STS = "2016-04-28", "2022-01-01", "2014-05-26", "2015-04-01"
 
 
@@ -72,20 +74,21 @@ class Server:
         assert answer.status_code == 200, answer.text
         return dict(answer.json())
 
-    def sdk(self, key: dict[str, str] | None = None, region: str = REGION) -> Sdk:
-        return Sdk(self.url, key or self.key(), region)
+    def sdk(self, key: dict[str, str] | None = None, region: str = REGION, **config: Any) -> Sdk:
+        return Sdk(self.url, key or self.key(), region, **config)
 
 
 class Sdk:
     """Any action of any product, by the SDK's own generic call."""
 
-    def __init__(self, url: str, key: dict[str, str], region: str) -> None:
+    def __init__(self, url: str, key: dict[str, str], region: str, **more: Any) -> None:
         self.region, self.account = region, key.get("accountID", "")
         config = Config(
             access_key_id=key["accessKeyID"],
             access_key_secret=key["accessKeySecret"],
             endpoint=url.removeprefix("http://"),
             protocol="HTTP",
+            **more,
         )
         self._client = Client(config)
 
@@ -116,13 +119,28 @@ class Sdk:
 
     # What most tests need.
 
-    def list(self, action: str, outer: str, inner: str, version: str = VPC, **parameters: Any) -> Any:
+    def peered(self, one: str, two: str, *, account: str = "", route: bool = False) -> str:
+        """A peering connection; another account's has to be accepted still."""
+        accepter = {"AcceptingVpcId": two, "AcceptingRegionId": REGION, "AcceptingAliUid": account or self.account}
+        instance = str(self("CreateVpcPeerConnection", PEER, VpcId=one, **accepter)["InstanceId"])
+        self.peering_is(instance, "Accepting" if account else "Activated")
+        if route:
+            hop = {"NextHopType": "VpcPeer", "NextHopId": instance}
+            self("CreateRouteEntry", RouteTableId=self.system_table(one), DestinationCidrBlock="10.9.0.0/16", **hop)
+        return instance
+
+    def peering_is(self, instance: str, status: str | None) -> Any:
+        found = "ListVpcPeerConnections", "VpcPeerConnects", slice(None), status
+        return self.until(*found, version=PEER, InstanceId=instance)
+
+    def list(self, action: str, outer: str, inner: str | slice, version: str = VPC, **parameters: Any) -> Any:
+        """A list in a document; where there is none around it, `inner` is a slice."""
         return self(action, version, **parameters)[outer][inner]
 
     def vpcs(self, **parameters: Any) -> Any:
         return self.list("DescribeVpcs", "Vpcs", "Vpc", **parameters)
 
-    def until(self, action: str, outer: str, inner: str, status: str | None, **parameters: Any) -> Any:
+    def until(self, action: str, outer: str, inner: str | slice, status: str | None, **parameters: Any) -> Any:
         """Looks until the only one in the list has a status, or (None) until the list is empty."""
         deadline = time.monotonic() + 20
         while True:
@@ -157,6 +175,31 @@ class Sdk:
         return self.until(
             "DescribeRouteTableList", "RouterTableList", "RouterTableListType", status, RouteTableId=table
         )
+
+    def group(self, vpc: str, **parameters: Any) -> str:
+        return str(self("CreateSecurityGroup", ECS, VpcId=vpc, **parameters)["SecurityGroupId"])
+
+    def instance(self, vswitch: str, group: str, **parameters: Any) -> Any:
+        wanted = {"ImageId": "m-1", "InstanceType": "ecs.g7.large", "VSwitchId": vswitch, "SecurityGroupId": group}
+        (instance,) = self("RunInstances", ECS, **wanted, **parameters)["InstanceIdSets"]["InstanceIdSet"]
+        return self.instance_is(instance, "Running")
+
+    def instance_is(self, instance: str, status: str | None) -> Any:
+        ids = json.dumps([instance])
+        return self.until("DescribeInstances", "Instances", "Instance", status, version=ECS, InstanceIds=ids)
+
+    def eip(self, nat: Any) -> Any:
+        """An address that belongs to a NAT gateway."""
+        allocation = self("AllocateEipAddress")["AllocationId"]
+        self("AssociateEipAddress", AllocationId=allocation, InstanceId=nat["NatGatewayId"], InstanceType="Nat")
+        return self.eip_is(allocation, "InUse")
+
+    def entries(self, table: str, **parameters: Any) -> Any:
+        return self.list("DescribeRouteEntryList", "RouteEntrys", "RouteEntry", RouteTableId=table, **parameters)
+
+    def system_table(self, vpc: str) -> str:
+        tables = self.list("DescribeRouteTableList", "RouterTableList", "RouterTableListType", VpcId=vpc)
+        return str(next(table["RouteTableId"] for table in tables if table["RouteTableType"] == "System"))
 
     def eip_is(self, allocation: str, status: str | None) -> Any:
         return self.until("DescribeEipAddresses", "EipAddresses", "EipAddress", status, AllocationId=allocation)
