@@ -73,7 +73,12 @@ def _management(groups: Groups, catalog: Catalog, operations: OperationsApi, rou
     router.add("PATCH", _GROUP, f"{_GROUPS}/write", groups.patch)
     router.add("DELETE", _GROUP, f"{_GROUPS}/delete", groups.delete)
     router.add("GET", f"{_GROUP}/resources", f"{_GROUPS}/resources/read", groups.list_resources)
-    router.add("GET", "/operationresults/{operation}", "Microsoft.Resources/subscriptions/read", operations.result)
+    router.add(
+        "GET",
+        "/operationresults/{operation}",
+        "Microsoft.Resources/subscriptions/operationresults/read",
+        operations.result,
+    )
     places = f"/providers/{_NETWORK}/locations/{{location}}"
     router.add("GET", f"{places}/usages", f"{_NETWORK}/locations/usages/read", catalog.usages)
     action = f"{_NETWORK}/locations/operations/read"

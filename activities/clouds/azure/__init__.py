@@ -11,6 +11,7 @@ in it, and what somebody else put there is named.
 
 The credentials need these permissions: `Microsoft.Resources/subscriptions/resourceGroups/{read,write,delete}`,
 `Microsoft.Resources/subscriptions/resourceGroups/resources/read`,
+`Microsoft.Resources/subscriptions/operationresults/read`,
 `Microsoft.Network/virtualNetworks/{read,write,delete}` and `Microsoft.Network/locations/operations/read`.
 """
 

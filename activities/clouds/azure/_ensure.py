@@ -20,6 +20,7 @@ __all__ = ["ensure"]
 _READY = "succeeded"
 _FAILED = {"failed", "canceled"}
 _LEAVING = "deleting"
+_UPDATING = "updating"
 
 
 def ensure(subscription: Subscription, record: NetworkRecord) -> NetworkSeen:
@@ -49,7 +50,7 @@ class _Ensuring:
 
     def network(self) -> NetworkSeen:
         group = self._group()
-        network = self._with_ranges(self._await_ready(self._recorded() if self._record.network else self._made()))
+        network = self._with_ranges(self._ready(self._recorded() if self._record.network else self._found_or_made()))
         assert network.id
         assert group.id
         return NetworkSeen(
@@ -93,14 +94,9 @@ class _Ensuring:
             time.sleep(self._patience.poll)
         return network
 
-    def _made(self) -> VirtualNetwork:
-        network = self._subscription.network(self._place)
-        if network is not None and _state(network.provisioning_state) not in _FAILED:
+    def _found_or_made(self) -> VirtualNetwork:
+        if network := self._subscription.network(self._place):
             return network
-        if network is not None:
-            self._subscription.check_ours(self._order, NETWORK, network)
-            self._put(network, "mend")
-            return self._recorded_again()
         wanted = VirtualNetwork(
             location=self._subscription.region,
             tags=self._subscription.tags(self._order),
@@ -137,13 +133,17 @@ class _Ensuring:
                 ),
             )
 
-    def _await_ready(self, network: VirtualNetwork) -> VirtualNetwork:
+    def _ready(self, network: VirtualNetwork) -> VirtualNetwork:
+        """The network, which must be ours, once no operation works on it; one that failed is written again."""
         self._subscription.check_ours(self._order, NETWORK, network)
+        if _state(network.provisioning_state) in _FAILED:
+            self._put(network, "mend")
+            network = self._recorded_again()
         deadline = time.monotonic() + self._patience.operation
         while (state := _state(network.provisioning_state)) != _READY:
-            if state in _FAILED and self._record.network is None:
-                return network  # made anew by another attempt
-            if time.monotonic() > deadline or state in _FAILED or state == _LEAVING:
+            if state == _UPDATING and self._record.network is not None:
+                break  # with a subnet of one of its clusters; the network itself was ready before
+            if time.monotonic() > deadline or state in _FAILED:
                 raise TrellisError(
                     Code.BUSY, f"virtual network {self._place.network} is {state}", "tried again by itself"
                 )
@@ -161,7 +161,7 @@ class _Ensuring:
             return network
         network.properties.address_space = AddressSpace(address_prefixes=[*have, *missing])
         self._put(network, "extend")
-        return self._await_ready(self._recorded_again())
+        return self._ready(self._recorded_again())
 
 
 def _properties(cidrs: list[str]) -> VirtualNetworkPropertiesFormat:

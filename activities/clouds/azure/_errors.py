@@ -53,10 +53,12 @@ _THROTTLED = {"OperationNotAllowedDueToThrottling", "SubscriptionRequestsThrottl
 _QUOTA = re.compile(r"(CountLimitReached|LimitExceeded|QuotaExceeded)$")
 _QUOTA_TEXT = re.compile(r"quota", re.IGNORECASE)
 _AADSTS = re.compile(r"AADSTS\d+")
+_PASSING = {"AADSTS90033": Code.UNAVAILABLE, "AADSTS90055": Code.THROTTLED}
 
 _TOO_MANY_REQUESTS = 429
 _SERVER_ERROR = 500
-_BY_STATUS = {401: Code.FORBIDDEN, 403: Code.FORBIDDEN, 404: Code.NOT_FOUND, 412: Code.BUSY, 429: Code.THROTTLED}
+# Not 404: what is not Azure's own "not found" says nothing about what is there.
+_BY_STATUS = {401: Code.FORBIDDEN, 403: Code.FORBIDDEN, 412: Code.BUSY, 429: Code.THROTTLED}
 _HINTS = {
     Code.THROTTLED: "tried again by itself, more slowly",
     Code.BUSY: "tried again by itself",
@@ -132,6 +134,9 @@ def _unanswered(what: str, error: Exception, *, effect: bool) -> TrellisError:
 def _unauthenticated(what: str, error: ClientAuthenticationError) -> TrellisError:
     # The texts of these may repeat parts of the request; only the number is passed on.
     number = _AADSTS.search(str(error.message))
+    if number and number[0] in _PASSING:
+        code = _PASSING[number[0]]
+        return TrellisError(code, f"{what}: Entra ID gives no token now ({number[0]})", _HINTS[code])
     return _bad_credentials(what, number[0] if number else str(getattr(error.error, "code", "") or "no token"))
 
 

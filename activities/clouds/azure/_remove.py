@@ -79,9 +79,9 @@ def _place(subscription: Subscription, record: NetworkRecord) -> Place | None:
 def _remove_group(subscription: Subscription, record: NetworkRecord, place: Place) -> None:
     """Delete the group once it is empty: whatever is in a group is deleted with it."""
     deadline = time.monotonic() + subscription.patience.settle
-    while (inside := _look_inside(subscription, place)) != _Inside((), ()) or not _is_empty(subscription, place):
+    while left := list(_of_group(subscription, place)):
         # The list of a group's resources follows some seconds behind.
-        if inside.staying or time.monotonic() > deadline:
+        if time.monotonic() > deadline or not all(_is_own(blocker, place) for blocker, _ in left):
             raise TrellisError(
                 Code.BUSY, f"{_deletion(record, place)}: its resource group is not empty yet", "tried again by itself"
             )
@@ -114,10 +114,6 @@ def _look_inside(subscription: Subscription, place: Place) -> _Inside:
         tuple(blocker for blocker, state in found if state != _LEAVING),
         tuple(blocker for blocker, state in found if state == _LEAVING),
     )
-
-
-def _is_empty(subscription: Subscription, place: Place) -> bool:
-    return not list(_of_group(subscription, place))
 
 
 def _of_network(network: VirtualNetwork) -> Iterator[tuple[Blocker, str]]:
