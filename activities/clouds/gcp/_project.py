@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from google.api_core.gapic_v1.client_info import ClientInfo
 from google.api_core.retry import Retry
 from google.cloud import compute_v1
 from google.oauth2 import service_account
@@ -28,6 +29,7 @@ _ENDPOINT = "CLOUDSDK_API_ENDPOINT_OVERRIDES_COMPUTE"
 _KEY = "serviceaccount.json"
 _SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
 _REGION = re.compile(r"[a-z]+-[a-z]+\d+")
+_CLIENT_INFO: Any = ClientInfo(user_agent="trellis", gapic_version=compute_v1.__version__)  # type: ignore[no-untyped-call]
 _SECONDS = 30.0
 # An operation's `wait` answers after two minutes at most.
 _WAIT_SECONDS = 150.0
@@ -75,7 +77,7 @@ class Project:
         options = {"api_endpoint": f"{override.scheme}://{override.netloc}"} if override.netloc else {}
 
         def client(kind: Callable[..., Any]) -> Any:
-            return kind(credentials=credentials, transport="rest", client_options=options)
+            return kind(credentials=credentials, transport="rest", client_options=options, client_info=_CLIENT_INFO)
 
         self.region, self.id, self.patience = region, key.project_id, patience
         self._installation = installation
