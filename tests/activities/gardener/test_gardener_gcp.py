@@ -17,7 +17,11 @@ from domain.networks import Network
 from domain.routers import CLUSTERS_PER_ROUTER, ROUTERS_MAX, router_for, routers_for
 from domain.shoots import ShootKey, ShootOrder, ShootPlan
 from domain.specs import ClusterSpec
+from sandbox.garden import rules
+from sandbox.garden.providers.gcp import rules as gcp_rules
+from sandbox.garden.start import cloud_profiles
 
+PROFILE = next(profile for profile in cloud_profiles() if profile["metadata"]["name"] == "gcp")
 NETWORK = Network(id="trellis-shared-1", parts={"router-0": "trellis-shared-1-r0", "router-1": "trellis-shared-1-r1"})
 
 
@@ -109,6 +113,23 @@ def test_the_same_block_behind_another_router_is_another_place() -> None:
     shoot = shoot_manifest(order())
     assert same_place(shoot, order(slot=CLUSTERS_PER_ROUTER - 1))
     assert not same_place(shoot, order(slot=CLUSTERS_PER_ROUTER))
+
+
+@given(
+    index=st.integers(0, 63),
+    zones=st.lists(st.sampled_from("abc"), min_size=1, max_size=3, unique=True),
+    slot=st.integers(0, 300),
+)
+def test_gardener_accepts_the_shoot_of_every_block_and_every_choice_of_zones(
+    index: int, zones: list[str], slot: int
+) -> None:
+    wanted = order(f"10.0.{4 * index}.0/22", slot, tuple(zones))
+    shoot = shoot_manifest(wanted)
+    assert rules.shoot_problems(shoot) == []
+    gcp_rules.fill_in(shoot, None)
+    assert gcp_rules.problems(shoot, None, PROFILE) == []
+    assert same_place(shoot, wanted)
+    assert shoot["spec"]["networking"]["providerConfig"]["overlay"] == {"enabled": True}
 
 
 @given(st.integers(0, ROUTERS_MAX * CLUSTERS_PER_ROUTER))
