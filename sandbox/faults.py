@@ -3,9 +3,13 @@
 `python -m sandbox.faults --control PORT --proxy aws=PORT=http://127.0.0.1:UPSTREAM ...` serves until it is ended. Every
 API has a port of its own, so that an SDK needs to know nothing but an address. Faults are set at the control port:
 
-    POST   /faults  {"operation": "CreateVpc", "kind": "lost-response", "times": 2}
-    GET    /faults  what is set, and how often each still strikes
-    DELETE /faults  all calls go through again
+    POST   /faults      {"api": "aws", "operation": "CreateVpc", "kind": "lost-response", "times": 2}
+    GET    /faults      what is set, and how often each still strikes
+    DELETE /faults      all calls go through again
+    GET    /operations  what was called since the start or the last DELETE, by whom, how often: what faults can strike
+    DELETE /operations  counts anew
+
+Answers are passed on as they come, so that a watch works through the proxy as well.
 """
 
 from __future__ import annotations
@@ -13,36 +17,45 @@ from __future__ import annotations
 import argparse
 import asyncio
 import fnmatch
+import logging
+import signal
 import socket
 import ssl
 import threading
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Protocol
-from urllib.parse import parse_qs, parse_qsl, urlencode
-from xml.sax.saxutils import escape
+from typing import Annotated, Any, Protocol
 
 import httpx
 import uvicorn
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from starlette.applications import Starlette
+from starlette.background import BackgroundTask
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sandbox.alicloud.faults import AlibabaCloud
+from sandbox.aws.faults import Ec2
 from sandbox.azure.faults import ResourceManager
+from sandbox.garden.faults import GardenApi
 from sandbox.gcp.faults import ComputeEngine
+from sandbox.openstack.faults import Neutron
 from sandbox.tls import ServerCertificate, server_certificate
 
-__all__ = ["Fault", "FaultKind", "Faults", "control_app", "listening", "proxy_app"]
+__all__ = ["Call", "Dialect", "Fault", "FaultKind", "Faults", "control_app", "listening", "proxy_app"]
 
 _METHODS = ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"]
-_HOP_BY_HOP = {"connection", "content-length", "keep-alive", "transfer-encoding"}
+_HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding"}
+# The servers close idle connections after five seconds: one that is about to be closed is not used again.
+_LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=64, keepalive_expiry=2.0)
+
+_log = logging.getLogger(__name__)
 
 
 class FaultKind(StrEnum):
@@ -54,25 +67,46 @@ class FaultKind(StrEnum):
     ERROR_BEFORE = "error-before"  # 5xx, nothing happened
     ERROR_AFTER = "error-after"  # 5xx, and yet it happened
     LOST_RESPONSE = "lost-response"  # it happened, and the connection broke
-    DELAY = "delay"  # passed on late
+    SLOW = "slow"  # passed on late
     NOT_YET_VISIBLE = "not-yet-visible"  # answered as if nothing were there
 
 
 class Fault(BaseModel):
-    """A fault to come. `operation` is what the API calls it, `*` and `?` allowed; `after` calls go through first."""
+    """A fault to come.
+
+    Attributes:
+        api: Whose calls it strikes: a key of `DIALECTS`.
+        operation: What the API calls it, `*` and `?` allowed; `GET /operations` tells which there are.
+        kind: What goes wrong.
+        times: How many calls are struck.
+        after: So many calls go through first.
+        seconds: How long a `slow` call is held back.
+        match: Texts that must all occur in the call, be it in its path, its headers or its body: a name, a tag, an
+            access key, a caller's user agent.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
     api: str = "aws"
-    operation: str = "*"
+    operation: Annotated[str, Field(min_length=1)] = "*"
     kind: FaultKind
     times: Annotated[int, Field(ge=1)] = 1
     after: Annotated[int, Field(ge=0)] = 0
     seconds: Annotated[float, Field(ge=0, le=600, allow_inf_nan=False)] = 1.0
+    match: tuple[str, ...] = ()
 
-    def strikes(self, api: str, operation: str) -> bool:
+    @field_validator("api")
+    @classmethod
+    def _known(cls, api: str) -> str:
+        if api not in DIALECTS:
+            raise ValueError(f"{api!r} is none of {', '.join(DIALECTS)}")
+        return api
+
+    def strikes(self, api: str, operation: str, call: Call) -> bool:
         """Whether this call is hit; counts it."""
         if not self.times or api != self.api or not fnmatch.fnmatchcase(operation, self.operation):
+            return False
+        if not all(call.says(text) for text in self.match):
             return False
         if self.after:
             self.after -= 1
@@ -82,26 +116,47 @@ class Fault(BaseModel):
 
 
 class Faults:
-    """The faults that are set, oldest first. One of them strikes a call at most."""
+    """The faults that are set, oldest first, and what was called. One fault strikes a call at most. Thread-safe."""
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._set: list[Fault] = []
+        self._seen: Counter[tuple[str, str, str]] = Counter()
 
     def add(self, fault: Fault) -> None:
         """Set a fault."""
-        self._set.append(fault)
+        with self._lock:
+            self._set.append(fault)
 
     def clear(self) -> None:
         """Let all calls through again."""
-        self._set.clear()
+        with self._lock:
+            self._set.clear()
 
     def pending(self) -> list[Fault]:
         """Those that still strike."""
-        return [fault for fault in self._set if fault.times]
+        with self._lock:
+            return [fault for fault in self._set if fault.times]
 
-    def take(self, api: str, operation: str) -> Fault | None:
-        """The fault that strikes this call."""
-        return next((fault for fault in self._set if fault.strikes(api, operation)), None)
+    def take(self, api: str, operation: str, call: Call) -> Fault | None:
+        """The fault that strikes this call; counts the call."""
+        with self._lock:
+            self._seen[api, operation, call.caller] += 1
+            self._set = [fault for fault in self._set if fault.times]
+            return next((fault for fault in self._set if fault.strikes(api, operation, call)), None)
+
+    def operations(self) -> list[dict[str, Any]]:
+        """What was called, by whom, how often."""
+        with self._lock:
+            return [
+                {"api": api, "operation": operation, "caller": caller, "times": times}
+                for (api, operation, caller), times in sorted(self._seen.items())
+            ]
+
+    def forget_operations(self) -> None:
+        """Count anew."""
+        with self._lock:
+            self._seen.clear()
 
 
 @dataclass(frozen=True)
@@ -112,6 +167,15 @@ class Call:
     target: str
     headers: dict[str, str]
     body: bytes
+
+    @property
+    def caller(self) -> str:
+        """The user agent."""
+        return self.headers.get("user-agent", "")
+
+    def says(self, text: str) -> bool:
+        """Whether a text occurs anywhere in it."""
+        return text in self.target or text.encode() in self.body or any(text in one for one in self.headers.values())
 
 
 class Dialect(Protocol):
@@ -130,128 +194,103 @@ class Dialect(Protocol):
         ...
 
 
-class Ec2:
-    """The query API of EC2 (docs.aws.amazon.com/AWSEC2/latest/APIReference)."""
-
-    _QUOTAS: Mapping[str, str] = {
-        "AllocateAddress": "AddressLimitExceeded",
-        "AssociateVpcCidrBlock": "CidrLimitExceeded",
-        "CreateInternetGateway": "InternetGatewayLimitExceeded",
-        "CreateNatGateway": "NatGatewayLimitExceeded",
-        "CreateSecurityGroup": "SecurityGroupLimitExceeded",
-        "CreateSubnet": "SubnetLimitExceeded",
-        "CreateVpc": "VpcLimitExceeded",
-    }
-    _UNKNOWN_IDS: Mapping[str, str] = {
-        "VpcId": "InvalidVpcID.NotFound",
-        "SubnetId": "InvalidSubnetID.NotFound",
-        "GroupId": "InvalidGroup.NotFound",
-        "InternetGatewayId": "InvalidInternetGatewayID.NotFound",
-        "DhcpOptionsId": "InvalidDhcpOptionID.NotFound",
-        "RouteTableId": "InvalidRouteTableID.NotFound",
-        "NatGatewayId": "NatGatewayNotFound",
-    }
-
-    def operation(self, call: Call) -> str:
-        """The Action."""
-        return parse_qs(call.body.decode()).get("Action", [""])[0]
-
-    def error(self, kind: FaultKind, operation: str) -> Response:
-        """EC2 says 503 to too many calls, and 400 where a quota is used up."""
-        if kind is FaultKind.THROTTLE:
-            return self._answer(503, "RequestLimitExceeded", "Request limit exceeded.")
-        if kind is FaultKind.FORBIDDEN:
-            return self._answer(403, "UnauthorizedOperation", "You are not authorized to perform this operation.")
-        if kind is FaultKind.QUOTA:
-            code = self._QUOTAS.get(operation, "ResourceLimitExceeded")
-            return self._answer(400, code, f"The maximum number for {operation} has been reached.")
-        return self._answer(500, "InternalError", "An internal error has occurred")
-
-    def blinded(self, call: Call) -> Call | Response:
-        """A describe call gets a filter that nothing passes; others are told that the id they name is unknown."""
-        parameters = parse_qsl(call.body.decode(), keep_blank_values=True)
-        named = [(key.partition(".")[0], value) for key, value in parameters]
-        for key, value in named:
-            if key in self._UNKNOWN_IDS:
-                return self._answer(400, self._UNKNOWN_IDS[key], f"The ID '{value}' does not exist")
-        number = 1 + sum(key.startswith("Filter.") and key.endswith(".Name") for key, _ in parameters)
-        parameters += [(f"Filter.{number}.Name", "tag-key"), (f"Filter.{number}.Value.1", "sandbox/no-such-tag")]
-        return Call(call.method, call.target, call.headers, urlencode(parameters).encode())
-
-    def _answer(self, status: int, code: str, message: str) -> Response:
-        error = f"<Error><Code>{escape(code)}</Code><Message>{escape(message)}</Message></Error>"
-        body = f"<Response><Errors>{error}</Errors><RequestID>sandbox-fault</RequestID></Response>"
-        return Response(body, status, media_type="text/xml")
-
-
 DIALECTS: Mapping[str, Dialect] = {
     "aws": Ec2(),
+    "garden": GardenApi(),
     "alicloud": AlibabaCloud(),
     "azure": ResourceManager(),
     "gcp": ComputeEngine(),
+    "openstack": Neutron(),
 }
 
 
 def proxy_app(api: str, upstream: str, faults: Faults, authority: Path | None = None) -> ASGIApp:
     """The proxy in front of one API, whose dialect must be known; `authority` signed an upstream's HTTPS."""
-    dialect = DIALECTS[api]
     verify = ssl.create_default_context(cafile=authority) if authority else True
-    client = httpx.AsyncClient(base_url=upstream, timeout=None, trust_env=False, verify=verify)  # noqa: S113 - callers have time-outs
-
-    async def passed_on(call: Call) -> Response:
-        request = client.build_request(call.method, call.target, headers=call.headers, content=call.body)
-        answer = await client.send(request, stream=True)
-        body = b"".join([chunk async for chunk in answer.aiter_raw()])
-        await answer.aclose()
-        return Response(body, answer.status_code, _end_to_end(answer.headers))
-
-    async def handle(request: Request) -> Response:
-        target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-        call = Call(request.method, target, _end_to_end(request.headers), await request.body())
-        operation = dialect.operation(call)
-        match faults.take(api, operation):
-            case None:
-                return await passed_on(call)
-            case Fault(kind=FaultKind.DELAY, seconds=seconds):
-                await asyncio.sleep(seconds)
-                return await passed_on(call)
-            case Fault(kind=FaultKind.NOT_YET_VISIBLE):
-                blinded = dialect.blinded(call)
-                return blinded if isinstance(blinded, Response) else await passed_on(blinded)
-            case Fault(kind=FaultKind.LOST_RESPONSE):
-                await passed_on(call)
-                return _Broken()
-            case Fault(kind=FaultKind.ERROR_AFTER as kind):
-                await passed_on(call)
-                return dialect.error(kind, operation)
-            case Fault(kind=kind):
-                return dialect.error(kind, operation)
+    client = httpx.AsyncClient(timeout=None, limits=_LIMITS, trust_env=False, verify=verify)  # noqa: S113 - callers have time-outs
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         async with client:
             yield
 
-    return Starlette(routes=[Route("/{path:path}", handle, methods=_METHODS)], lifespan=lifespan)
+    proxy = _Proxy(api, upstream, faults, client)
+    return Starlette(routes=[Route("/{path:path}", proxy.handle, methods=_METHODS)], lifespan=lifespan)
+
+
+class _Proxy:
+    def __init__(self, api: str, upstream: str, faults: Faults, client: httpx.AsyncClient) -> None:
+        self._api, self._upstream, self._faults, self._client = api, upstream, faults, client
+        self._dialect = DIALECTS[api]
+
+    async def handle(self, request: Request) -> Response:
+        call = await _call(request)
+        operation = self._dialect.operation(call)
+        fault = self._faults.take(self._api, operation, call)
+        try:
+            return await self._struck(fault, operation, call) if fault else await self._passed_on(call)
+        except httpx.TransportError as error:
+            # As it would be without a proxy: the server is away, or went away in the middle.
+            _log.warning("%s %s: %s: %s", self._api, operation, type(error).__name__, error)
+            return _Broken()
+
+    async def _struck(self, fault: Fault, operation: str, call: Call) -> Response:
+        match fault.kind:
+            case FaultKind.SLOW:
+                await asyncio.sleep(fault.seconds)
+                return await self._passed_on(call)
+            case FaultKind.NOT_YET_VISIBLE:
+                blinded = self._dialect.blinded(call)
+                return blinded if isinstance(blinded, Response) else await self._passed_on(blinded)
+            case FaultKind.LOST_RESPONSE:
+                await self._let_happen(call)
+                return _Broken()
+            case FaultKind.ERROR_AFTER:
+                await self._let_happen(call)
+        return self._dialect.error(fault.kind, operation)
+
+    async def _passed_on(self, call: Call) -> Response:
+        answer = await self._sent(call)
+        closing = BackgroundTask(answer.aclose)
+        return StreamingResponse(
+            answer.aiter_raw(), answer.status_code, _end_to_end(answer.headers), background=closing
+        )
+
+    async def _let_happen(self, call: Call) -> None:
+        await (await self._sent(call)).aclose()
+
+    async def _sent(self, call: Call) -> httpx.Response:
+        """The answer as soon as it begins: the effect has happened."""
+        url = self._upstream + call.target
+        return await self._client.send(
+            httpx.Request(call.method, url, headers=call.headers, content=call.body), stream=True
+        )
 
 
 def control_app(faults: Faults) -> ASGIApp:
-    """Where faults are set and looked at."""
+    """Where faults are set and looked at, and what was called."""
 
-    async def handle(request: Request) -> Response:
+    async def handle_faults(request: Request) -> Response:
         if request.method == "DELETE":
             faults.clear()
         if request.method == "POST":
             try:
-                fault = Fault.model_validate_json(await request.body())
+                faults.add(Fault.model_validate_json(await request.body()))
             except ValidationError as error:
                 return JSONResponse({"errors": error.errors(include_url=False, include_context=False)}, 400)
-            if fault.api not in DIALECTS:
-                return JSONResponse({"errors": f"api {fault.api!r} is none of {', '.join(DIALECTS)}"}, 400)
-            faults.add(fault)
         return JSONResponse({"faults": [fault.model_dump(mode="json") for fault in faults.pending()]})
 
-    return Starlette(routes=[Route("/faults", handle, methods=["DELETE", "GET", "POST"])])
+    async def handle_operations(request: Request) -> Response:
+        if request.method == "DELETE":
+            faults.forget_operations()
+        return JSONResponse({"operations": faults.operations()})
+
+    return Starlette(
+        routes=[
+            Route("/faults", handle_faults, methods=["DELETE", "GET", "POST"]),
+            Route("/operations", handle_operations, methods=["DELETE", "GET"]),
+        ]
+    )
 
 
 def listening(port: int) -> socket.socket:
@@ -272,6 +311,15 @@ class _Broken(Response):
         await send({"type": "http.response.body", "body": b"<", "more_body": True})
 
 
+async def _call(request: Request) -> Call:
+    """The request as it came: its path is not decoded."""
+    query = request.scope["query_string"].decode()
+    target = request.scope["raw_path"].decode() + (f"?{query}" if query else "")
+    headers = _end_to_end(request.headers)
+    headers.pop("content-length", None)  # a call may be changed on its way
+    return Call(request.method, target, headers, await request.body())
+
+
 def _end_to_end(headers: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in headers.items() if name.lower() not in _HOP_BY_HOP}
 
@@ -290,41 +338,55 @@ def main() -> None:
         for api, _, directory in (each.partition("=") for each in arguments.https)
     }
     faults = Faults()
-    plain: dict[int, ASGIApp] = {arguments.control: control_app(faults)}
-    secured: list[uvicorn.Server] = []
+    servers = [_Server(_config(control_app(faults)), arguments.control)]
     for proxy in arguments.proxy:
         api, port, upstream = proxy.split("=", 2)
         if api not in DIALECTS:
             parser.error(f"--proxy {proxy}: {api!r} is none of {', '.join(DIALECTS)}")
         files = certificates.get(api)
         app = proxy_app(api, upstream, faults, files.authority if files else None)
-        if files is None:
-            plain[int(port)] = app
-        else:
-            secured.append(_serve_https(app, files, listening(int(port))))
-
-    async def by_port(scope: Scope, receive: Receive, send: Send) -> None:
-        await plain[scope["server"][1]](scope, receive, send)
-
-    config = uvicorn.Config(by_port, lifespan="off", access_log=False, log_level="warning")
-    uvicorn.Server(config).run(sockets=[listening(port) for port in plain])
-    for server in secured:
-        server.should_exit = True
+        servers.append(_Server(_config(app, files), int(port)))
+    asyncio.run(_serve(servers))
 
 
-def _serve_https(app: ASGIApp, files: ServerCertificate, one: socket.socket) -> uvicorn.Server:
-    """Serves in a thread of its own: a server speaks either HTTP or HTTPS, and the main thread's gets the signals."""
-    config = uvicorn.Config(
+class _Server(uvicorn.Server):
+    """One of several on one loop, each with a port of its own; signals are for all of them."""
+
+    def __init__(self, config: uvicorn.Config, port: int) -> None:
+        super().__init__(config)
+        self._socket = listening(port)
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    async def run_on_loop(self) -> None:
+        await self.serve([self._socket])
+
+    def end(self) -> None:
+        self.should_exit = True
+
+
+async def _serve(servers: list[_Server]) -> None:
+    def end() -> None:
+        for server in servers:
+            server.end()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, end)
+    await asyncio.gather(*(server.run_on_loop() for server in servers))
+
+
+def _config(app: ASGIApp, files: ServerCertificate | None = None) -> uvicorn.Config:
+    return uvicorn.Config(
         app,
         lifespan="off",
         access_log=False,
         log_level="warning",
-        ssl_certfile=files.certificate,
-        ssl_keyfile=files.key,
+        timeout_graceful_shutdown=1,
+        ssl_certfile=files.certificate if files else None,
+        ssl_keyfile=files.key if files else None,
     )
-    server = uvicorn.Server(config)
-    threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[one])), daemon=True).start()
-    return server
 
 
 if __name__ == "__main__":

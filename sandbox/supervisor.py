@@ -37,14 +37,17 @@ from temporalio.service import RPCError
 
 from sandbox.children import Child, Lock, end_orphan, holder_of, lock_path, take_lock
 from sandbox.ports import LOOPBACK, choose_ports, is_listening
-from sandbox.world import AwsAddress, GardenAddress, SandboxError, TemporalAddress, World, secluded
+from sandbox.tls import server_certificate
+from sandbox.world import AwsAddress, FaultsAddress, GardenAddress, SandboxError, TemporalAddress, World, secluded
 
 __all__ = ["Options", "Sandbox", "is_running", "launch", "start", "status", "stop"]
 
 _log = logging.getLogger("sandbox")
 
 SUPERVISOR = "supervisor"
-_SERVERS = ("temporal", "aws", "garden")
+_SERVERS = ("temporal", "aws", "faults", "garden")
+# Everybody, the garden included, reaches `aws` and `garden` through the proxy that makes faults.
+_PORTS = ("temporal", "temporal-ui", "aws", "aws-itself", "garden", "garden-itself", "faults")
 _NAMESPACE = "default"
 _TASK_QUEUE = "trellis"
 # Logs as JSON into its file; ends quickly, since what it was doing goes on in its next life; shoots take seconds here.
@@ -174,17 +177,26 @@ class Sandbox:
             raise
 
     def _start_servers(self) -> None:
-        self._ports = ports = choose_ports(self.state_dir, ["temporal", "temporal-ui", "aws", "garden"])
+        self._ports = ports = choose_ports(self.state_dir, list(_PORTS))
         aws, garden, temporary = (self.state_dir / part for part in ("aws", "garden", "tmp"))
         shutil.rmtree(temporary, ignore_errors=True)
         for directory in (aws, garden, temporary):
             directory.mkdir(exist_ok=True)
+        server_certificate(garden, "garden")  # which the garden and the proxy in front of it share
         self._add("temporal", self._temporal_command())
-        self._add("aws", [*_module("sandbox.aws"), "--port", str(ports["aws"]), "--state-dir", str(aws)])
+        self._add("aws", [*_module("sandbox.aws"), "--port", str(ports["aws-itself"]), "--state-dir", str(aws)])
+        self._add(
+            "faults",
+            [*_module("sandbox.faults"), "--control", str(ports["faults"]),
+             "--proxy", f"aws={ports['aws']}={self._url('aws-itself')}",
+             "--proxy", f"garden={ports['garden']}={self._url('garden-itself', 'https')}",
+             "--https", f"garden={garden}"],
+        )  # fmt: skip
         self._add(
             "garden",
-            [*_module("sandbox.garden"), "--port", str(ports["garden"]), "--state-dir", str(garden),
-             "--aws-endpoint", self._url("aws"), "--shoot-seconds", str(self._options.shoot_seconds)],
+            [*_module("sandbox.garden"), "--port", str(ports["garden-itself"]), "--state-dir", str(garden),
+             "--url", self._url("garden", "https"), "--aws-endpoint", self._url("aws"),
+             "--shoot-seconds", str(self._options.shoot_seconds)],
         )  # fmt: skip
 
     def _start_workers(self) -> None:
@@ -220,6 +232,7 @@ class Sandbox:
             ),
             garden=GardenAddress(kubeconfig=str(kubeconfig), namespace=_garden_namespace(kubeconfig)),
             aws=AwsAddress(endpoint=self._url("aws")),
+            faults=FaultsAddress(url=self._url("faults")),
             processes={},
         )
 
@@ -251,9 +264,11 @@ class Sandbox:
             case "temporal":
                 return await self._temporal_answers()
             case "aws":
-                return is_listening(self._ports["aws"])
+                return is_listening(self._ports["aws-itself"])
+            case "faults":
+                return all(is_listening(self._ports[name]) for name in ("faults", "aws", "garden"))
             case "garden":
-                return is_listening(self._ports["garden"]) and self._kubeconfig.exists()
+                return is_listening(self._ports["garden-itself"]) and self._kubeconfig.exists()
             case _:
                 return await self._worker_polls(child.pid)
 
@@ -288,8 +303,8 @@ class Sandbox:
     def _kubeconfig(self) -> Path:
         return self.state_dir / "garden" / "garden.kubeconfig"
 
-    def _url(self, name: str) -> str:
-        return f"http://{LOOPBACK}:{self._ports[name]}"
+    def _url(self, name: str, scheme: str = "http") -> str:
+        return f"{scheme}://{LOOPBACK}:{self._ports[name]}"
 
     def _child(self, name: str) -> Child:
         try:

@@ -11,7 +11,7 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-__all__ = ["AwsAddress", "GardenAddress", "SandboxError", "TemporalAddress", "World", "secluded"]
+__all__ = ["AwsAddress", "FaultsAddress", "GardenAddress", "SandboxError", "TemporalAddress", "World", "secluded"]
 
 _FILE = "sandbox.json"
 # The sandbox's cloud has no accounts: any key is let in. These are no secret.
@@ -56,12 +56,19 @@ class AwsAddress(_Closed):
     secret_access_key: str = SECRET_ACCESS_KEY
 
 
+class FaultsAddress(_Closed):
+    """Where faults are set: `{url}/faults`, see `sandbox.faults`."""
+
+    url: str
+
+
 class World(_Closed):
     """Every address of a running sandbox, and the process ids behind them."""
 
     temporal: TemporalAddress
     garden: GardenAddress
     aws: AwsAddress
+    faults: FaultsAddress
     processes: dict[str, int]
 
     @classmethod

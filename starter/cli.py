@@ -18,6 +18,7 @@ from domain.errors import Code, Failure, TrellisError
 from starter import cli_cluster, cli_sandbox, cli_vpc
 from starter.console import BadUsageError, OutputFormat, err, print_failure
 from starter.options import Output, settings
+from starter.sandboxed import sandbox_errors
 
 __all__ = ["main", "run"]
 
@@ -56,7 +57,7 @@ def doctor(output: Output = OutputFormat.TABLE) -> None:
 @app.command()
 def demo() -> None:
     """Three clusters share a VPC: the whole story, in a sandbox of its own, in under three minutes."""
-    with cli_sandbox.sandbox_errors():
+    with sandbox_errors():
         from starter.demo import tell
 
         asyncio.run(tell())

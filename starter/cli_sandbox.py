@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -13,23 +11,23 @@ from rich.table import Table
 from typer import Option
 
 from domain.errors import Code, TrellisError
+from starter import cli_fault
 from starter.console import OutputFormat, err, out, print_json
 from starter.options import Output, group
+from starter.sandboxed import DEFAULT_STATE_DIR, StateDir, running_world, sandbox_errors, start_hint
 
 if TYPE_CHECKING:
     from sandbox.world import World
 
-__all__ = ["app", "sandbox_errors"]
+__all__ = ["app"]
 
 app = group("A small world on this machine: Temporal, clouds, a Garden and a worker.")
-
-StateDir = Annotated[Path, Option("--state-dir", help="Where the sandbox keeps everything.", file_okay=False)]
-_DEFAULT = Path(".sandbox")
+app.add_typer(cli_fault.app, name="fault")
 
 
 @app.command()
 def start(
-    state_dir: StateDir = _DEFAULT,
+    state_dir: StateDir = DEFAULT_STATE_DIR,
     detach: Annotated[bool, Option("--detach", help="Go on in the background.")] = False,
     shoot_seconds: Annotated[float, Option(min=0, max=3600, help="How long a shoot takes to be built.")] = 5.0,
     workers: Annotated[int, Option(min=0, max=16, help="How many workers.")] = 1,
@@ -54,7 +52,7 @@ def start(
 
 
 @app.command()
-def stop(state_dir: StateDir = _DEFAULT) -> None:
+def stop(state_dir: StateDir = DEFAULT_STATE_DIR) -> None:
     """End a sandbox; its state stays for the next start."""
     with sandbox_errors():
         from sandbox import supervisor
@@ -64,7 +62,7 @@ def stop(state_dir: StateDir = _DEFAULT) -> None:
 
 
 @app.command()
-def status(state_dir: StateDir = _DEFAULT, output: Output = OutputFormat.TABLE) -> None:
+def status(state_dir: StateDir = DEFAULT_STATE_DIR, output: Output = OutputFormat.TABLE) -> None:
     """What a sandbox consists of, and whether it lives. Exit status 1 unless all of it does."""
     with sandbox_errors():
         from sandbox import supervisor
@@ -81,41 +79,15 @@ def status(state_dir: StateDir = _DEFAULT, output: Output = OutputFormat.TABLE) 
         out.print(table)
     dead = [name for name, pid in living.items() if pid is None]
     if dead:
-        raise TrellisError(Code.UNAVAILABLE, f"not running: {', '.join(dead)}", _start_hint(state_dir))
+        raise TrellisError(Code.UNAVAILABLE, f"not running: {', '.join(dead)}", start_hint(state_dir))
 
 
 @app.command()
-def env(state_dir: StateDir = _DEFAULT) -> None:
+def env(state_dir: StateDir = DEFAULT_STATE_DIR) -> None:
     """Shell lines with every address: eval "$(trellis sandbox env)"."""
     with sandbox_errors():
-        from sandbox import supervisor
-        from sandbox.world import World
-
-        world = World.load(state_dir)
-        if not supervisor.is_running(state_dir):
-            raise TrellisError(Code.UNAVAILABLE, f"no sandbox runs in {state_dir}", _start_hint(state_dir))
+        world = running_world(state_dir)
     out.file.write(world.exports() + "\n")
-
-
-@contextmanager
-def sandbox_errors() -> Iterator[None]:
-    """What the sandbox says is a failure like any other; and it may not be installed."""
-    try:
-        from sandbox.world import SandboxError
-    except ImportError as error:
-        raise _not_installed(error) from error
-    try:
-        yield
-    except SandboxError as error:
-        raise TrellisError(Code.UNAVAILABLE, str(error)) from error
-    except ImportError as error:
-        raise _not_installed(error) from error
-
-
-def _not_installed(error: ImportError) -> TrellisError:
-    return TrellisError(
-        Code.UNAVAILABLE, f"the sandbox is not installed: {error}", "install Trellis with its extra: trellis[sandbox]"
-    )
 
 
 def _welcome(world: World, state_dir: Path) -> None:
@@ -123,10 +95,6 @@ def _welcome(world: World, state_dir: Path) -> None:
     err.print(f"  Temporal UI  {world.temporal.ui}")
     err.print(f'  use it with  eval "$(trellis sandbox env --state-dir {state_dir})"')
     err.print(f"  end it with  trellis sandbox stop --state-dir {state_dir}")
-
-
-def _start_hint(state_dir: Path) -> str:
-    return f"`trellis sandbox start --detach --state-dir {state_dir}` starts it"
 
 
 def _end(number: int, frame: object) -> NoReturn:

@@ -48,6 +48,7 @@ def main() -> None:
     """Serves until told to end."""
     parser = argparse.ArgumentParser(prog="python -m sandbox.garden", description=__doc__)
     parser.add_argument("--port", type=int, required=True, help="0 for a free one")
+    parser.add_argument("--url", help="under which clients reach it; none: its own address")
     parser.add_argument("--state-dir", type=Path, required=True, help="where everything is kept over a restart")
     parser.add_argument("--aws-endpoint", required=True, help="the URL of AWS")
     parser.add_argument("--gcp-endpoint", help="the URL of the sandbox's Compute Engine; none: no shoots there")
@@ -56,7 +57,7 @@ def main() -> None:
     arguments = parser.parse_args()
     arguments.state_dir.mkdir(parents=True, exist_ok=True)
     listener = socket.create_server(("127.0.0.1", arguments.port))
-    url = f"https://127.0.0.1:{listener.getsockname()[1]}"
+    url = arguments.url or f"https://127.0.0.1:{listener.getsockname()[1]}"
     settings = Settings(shoot_seconds=arguments.shoot_seconds, retry_seconds=arguments.retry_seconds)
     clouds: list[Provider] = [Aws(arguments.aws_endpoint)]
     store = Store(arguments.state_dir / "garden.db")

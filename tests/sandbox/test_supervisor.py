@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,12 +21,12 @@ from temporalio.client import Client
 from sandbox import supervisor
 from sandbox.ports import choose_ports, is_listening
 from sandbox.supervisor import Options, Sandbox
-from sandbox.world import AwsAddress, GardenAddress, SandboxError, TemporalAddress, World
+from sandbox.world import AwsAddress, FaultsAddress, GardenAddress, SandboxError, TemporalAddress, World
 
 # One sandbox at a time: each is a handful of processes.
 pytestmark = pytest.mark.xdist_group("supervisor")
 
-PARTS = ["temporal", "aws", "garden", "worker"]
+PARTS = ["temporal", "aws", "faults", "garden", "worker"]
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +52,7 @@ def test_the_record_has_the_fields_that_others_rely_on(box: Sandbox) -> None:
         "temporal": {"address", "namespace", "ui"},
         "garden": {"kubeconfig", "namespace"},
         "aws": {"endpoint", "access_key_id", "secret_access_key"},
+        "faults": {"url"},
         "processes": {"supervisor", *PARTS},
     }
     assert record["processes"]["supervisor"] == os.getpid()
@@ -121,6 +123,8 @@ def test_a_sandbox_in_the_background_survives_its_supervisors_death_and_a_restar
     try:
         vpc = ec2(world).create_vpc(CidrBlock="10.7.0.0/16")["Vpc"]["VpcId"]
         os.kill(world.processes["supervisor"], signal.SIGKILL)
+        while supervisor.is_running(tmp_path):
+            time.sleep(0.01)
         supervisor_lock = tmp_path / "run" / "supervisor.lock"
         assert supervisor_lock.exists()
         # What it left behind still runs; the next one takes its place and not another one's port.
@@ -151,7 +155,7 @@ def test_the_command_line_starts_and_stops_one(tmp_path: Path) -> None:
         again = run("start", "--detach")
         assert (again.returncode, "already runs" in again.stderr) == (1, True)
         status = run("status", "--output", "json")
-        assert set(json.loads(status.stdout)["processes"]) == {"supervisor", "temporal", "aws", "garden"}
+        assert set(json.loads(status.stdout)["processes"]) == {"supervisor", "temporal", "aws", "faults", "garden"}
         assert status.returncode == 0
         assert "export KUBECONFIG=" in run("env").stdout
     finally:
@@ -185,6 +189,7 @@ def test_a_record_is_never_read_half_written(tmp_path: Path) -> None:
         temporal=TemporalAddress(address="127.0.0.1:1", namespace="default", ui="http://127.0.0.1:2"),
         garden=GardenAddress(kubeconfig="/k", namespace="garden-x"),
         aws=AwsAddress(endpoint="http://127.0.0.1:3"),
+        faults=FaultsAddress(url="http://127.0.0.1:4"),
         processes={"supervisor": 1},
     )
     world.save(tmp_path)
