@@ -8,9 +8,10 @@ import pytest
 from google.api_core.exceptions import GoogleAPICallError, RetryError, from_http_status
 from google.auth.exceptions import InvalidOperation, RefreshError, TransportError
 from google.cloud import compute_v1
+from google.protobuf.json_format import ParseError
 from hypothesis import given
 from hypothesis import strategies as st
-from requests.exceptions import ChunkedEncodingError, ConnectTimeout, ReadTimeout
+from requests.exceptions import ChunkedEncodingError, ConnectTimeout, InvalidURL, ReadTimeout
 from requests.exceptions import ConnectionError as RequestsConnectionError
 
 from activities.clouds.gcp._errors import attempting, failed
@@ -80,7 +81,9 @@ OVERLAP = "Invalid IPCidrRange: 10.0.0.0/24 conflicts with existing subnetwork '
         (ReadTimeout("x"), Code.LOST_RESPONSE),
         (ChunkedEncodingError("x"), Code.LOST_RESPONSE),
         (RequestsConnectionError("Connection aborted."), Code.LOST_RESPONSE),
+        (ParseError("half an answer"), Code.LOST_RESPONSE),
         (ConnectTimeout("x"), Code.UNAVAILABLE),
+        (InvalidURL("x"), Code.UNAVAILABLE),
         (TransportError("x"), Code.UNAVAILABLE),
         (RefreshError("invalid_grant", {}), Code.FORBIDDEN),
         (InvalidOperation("anonymous"), Code.FORBIDDEN),

@@ -14,8 +14,9 @@ from typing import Any
 
 from google.api_core.exceptions import GoogleAPICallError, RetryError
 from google.auth.exceptions import GoogleAuthError, RefreshError, TransportError
+from google.protobuf.json_format import ParseError
 from requests.exceptions import ConnectionError as RequestsConnectionError
-from requests.exceptions import ConnectTimeout, ProxyError, RequestException, SSLError
+from requests.exceptions import ConnectTimeout, InvalidURL, ProxyError, RequestException, SSLError
 from urllib3.exceptions import MaxRetryError, NewConnectionError
 
 from domain.errors import Code, TrellisError
@@ -85,7 +86,7 @@ def attempting(what: str, *, project: str, effect: bool = True) -> Iterator[None
     except RetryError as error:
         cause = error.cause if isinstance(error.cause, Exception) else error
         raise _translated(what, project, cause, effect=effect) from None
-    except (GoogleAPICallError, GoogleAuthError, RequestException) as error:
+    except (GoogleAPICallError, GoogleAuthError, RequestException, ParseError) as error:
         raise _translated(what, project, error, effect=effect) from None
 
 
@@ -99,7 +100,7 @@ def is_passing(error: Exception) -> bool:
     """Whether a call that changes nothing may succeed when it is made again at once: the predicate of its retries."""
     if isinstance(error, GoogleAPICallError):
         return _code_of(int(error.code or 0), *_reason_and_text(error)) in {Code.THROTTLED, Code.UNAVAILABLE}
-    return isinstance(error, (TransportError, RequestException))
+    return isinstance(error, (TransportError, RequestException, ParseError))
 
 
 def _translated(what: str, project: str, error: Exception, *, effect: bool) -> TrellisError:
@@ -125,7 +126,7 @@ def _translated(what: str, project: str, error: Exception, *, effect: bool) -> T
 
 
 def _never_arrived(error: Exception) -> bool:
-    if isinstance(error, (ConnectTimeout, ProxyError, SSLError)):
+    if isinstance(error, (ConnectTimeout, InvalidURL, ProxyError, SSLError)):
         return True
     inner = error.args[0] if isinstance(error, RequestsConnectionError) and error.args else None
     return isinstance(inner, MaxRetryError) and isinstance(inner.reason, NewConnectionError)

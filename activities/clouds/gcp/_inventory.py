@@ -72,7 +72,8 @@ def _reserved(project: Project, network: Any) -> list[Any]:
 
 
 def _of(network: Any) -> str:
-    return f'network = "{network.self_link}"'
+    # A part of the URL only: what is filtered is looked at once more.
+    return f'network eq ".*/{network.name}"'
 
 
 def _is_in(instance: Any, network: Any) -> bool:
