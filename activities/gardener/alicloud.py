@@ -6,6 +6,7 @@ The rules are those of pkg/apis/alicloud/validation there, checked before Garden
 from __future__ import annotations
 
 from collections.abc import Iterator
+from ipaddress import IPv4Network
 from itertools import combinations
 from typing import Annotated
 
@@ -19,6 +20,9 @@ from domain.specs import Cidr
 
 __all__ = ["configs"]
 
+# Alibaba Cloud's own services, such as the one that tells machines about themselves
+# (pkg/apis/alicloud/validation/shoot.go, ReservedCIDR).
+_RESERVED = IPv4Network("100.64.0.0/10")
 _API_VERSION = "alicloud.provider.extensions.gardener.cloud/v1alpha1"
 
 
@@ -72,6 +76,9 @@ def configs(order: ShootOrder) -> tuple[ProviderConfig, ProviderConfig]:
 def _problems(order: ShootOrder) -> Iterator[str]:
     """What Gardener checks of the zones and their ranges; that these are canonical is in their type."""
     zones = order.layout.zones
+    for name, cidr in (("nodes", order.layout.nodes), ("pods", order.spec.pods), ("services", order.spec.services)):
+        if cidr.overlaps(_RESERVED):
+            yield f"{name} {cidr} overlap {_RESERVED}, which Alibaba Cloud keeps for itself"
     if not zones:
         yield "no zone is given"
     for zone in zones:

@@ -33,6 +33,8 @@ class _NewKey(BaseModel):
 
     account: str = Field(_DEFAULT_ACCOUNT, pattern=r"^[0-9]{16}$")
     user: str = "trellis"
+    accessKeyID: str | None = Field(None, pattern=r"^LTAI[A-Za-z0-9]+$")  # noqa: N815 - Gardener's own names
+    accessKeySecret: str | None = Field(None, min_length=1)  # noqa: N815
     permissions: tuple[str, ...] = ("*",)
 
 
@@ -58,16 +60,19 @@ class Accounts:
         self._cloud = cloud
 
     def make_key(self, call: Call) -> Answer:
-        """`POST /sandbox/keys`, with `account`, `user` and `permissions` in the body, all optional: a new access key.
+        """`POST /sandbox/keys`, with `account`, `user`, `permissions` and the key itself in the body, all optional.
 
-        The answer has the members of the Secret that Gardener wants, and `accountID`.
+        The answer has the members of the Secret that Gardener wants, and `accountID`. A key that is there already is
+        replaced.
         """
         try:
             wanted = _NewKey.model_validate(json.loads(call.content or b"{}"))
         except (ValidationError, ValueError) as error:
             raise Refusal(Answer({"error": f"this is no request for a key: {error}"}, 400)) from None
-        key_id, secret = f"LTAI5t{secrets.token_hex(9)}", secrets.token_urlsafe(23)[:30]
-        self._cloud.store.put(_KEYS, key_id, wanted.model_dump(mode="json") | {"secret": secret})
+        key_id = wanted.accessKeyID or f"LTAI5t{secrets.token_hex(9)}"
+        secret = wanted.accessKeySecret or secrets.token_urlsafe(23)[:30]
+        known = {"account": wanted.account, "user": wanted.user, "permissions": list(wanted.permissions)}
+        self._cloud.store.put(_KEYS, key_id, known | {"secret": secret})
         return Answer({"accessKeyID": key_id, "accessKeySecret": secret, "accountID": wanted.account})
 
     def caller(self, call: Call, parameters: Mapping[str, str]) -> Caller:

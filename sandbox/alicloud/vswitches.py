@@ -43,7 +43,7 @@ class VSwitches:
         if len(others) >= self._resources.limit("vpc_quota_vswitches_num", _VSWITCHES):
             raise refused(400, "QuotaExceeded.VSwitch", "Virtual switch quota exceeded.")
         if any(other["Status"] != "Available" for other in others):
-            raise refused(400, "IncorrectVSwitchStatus", "VSwitch Creation simultaneously is not supported.")
+            raise refused(400, "TaskConflict", "Operate too frequent.")
         self._check_range(ask, vpc, cidr, others)
         document: Document = {
             "VSwitchName": check_name(ask, "VSwitchName", "InvalidVSwitchName.Malformed"),
@@ -87,12 +87,12 @@ class VSwitches:
         vswitch = self._resources.ready(VSWITCH, ask.place, ask.required("VSwitchId"), "IncorrectVSwitchStatus")
         nats = self._resources.inside(NAT, ask.place, vswitch["VpcId"])
         if any(nat["_vswitch"] == vswitch["VSwitchId"] for nat in nats):
-            raise refused(400, "DependencyViolation.NatGateway", "Specified object has dependent resources NatGateway.")
+            raise refused(400, "DependencyViolation.EnhancedNatgw", "Specified object has dependent resources.")
         instances = self._resources.inside(INSTANCE, ask.place, vswitch["VpcId"])
         if any(instance["_vswitch"] == vswitch["VSwitchId"] for instance in instances):
             raise refused(400, "DependencyViolation", "Specified object has dependent resources.")
         if any(entry["SourceVSwitchId"] == vswitch["VSwitchId"] for entry in self._resources.all(SNAT, ask.place)):
-            raise refused(400, "DependencyViolation", "Specified object has dependent resources.")
+            raise refused(400, "DependencyViolation.SnatEntry", "Specified object has dependent resources.")
         if self._resources.settling([NAT, INSTANCE], ask.place, vswitch["VSwitchId"]):
             raise refused(400, "DependencyViolation", "Specified object has dependent resources.")
         self._resources.begin("DeleteVSwitch", vswitch, "Pending", None)

@@ -63,6 +63,7 @@ def test_a_shoot_on_alicloud_has_a_nat_gateway_and_a_route_table_of_its_own() ->
     ("changes", "said"),
     [
         ({"pods": "10.0.0.0/24"}, "workers 10.0.0.0/24 of zone eu-central-1a overlap pods 10.0.0.0/24"),
+        ({"pods": "100.96.0.0/11"}, "pods 100.96.0.0/11 overlap 100.64.0.0/10"),
         ({"services": "10.0.1.0/24"}, "workers 10.0.1.0/24 of zone eu-central-1b overlap services 10.0.1.0/24"),
     ],
 )

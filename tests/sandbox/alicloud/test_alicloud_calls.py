@@ -86,6 +86,13 @@ def test_regions_do_not_see_each_other(server: Server) -> None:
     assert server.sdk(region="mars-north-1").refused("DescribeVpcs") == (404, "InvalidRegionId.NotFound")
 
 
+def test_a_key_can_be_given(server: Server) -> None:
+    key = {"accessKeyID": "LTAI5tGiven", "accessKeySecret": "a secret of its own"}
+    for permissions in ([], ["*"]):
+        assert server.key(**key, permissions=permissions)["accessKeySecret"] == key["accessKeySecret"]
+    assert server.sdk(key)("DescribeVpcs")["TotalCount"] >= 0
+
+
 def test_a_key_that_cannot_be_is_refused_with_what_is_wrong(server: Server) -> None:
     answer = httpx.post(f"{server.url}/sandbox/keys", json={"account": "me"}, trust_env=False)
     assert answer.status_code == 400

@@ -140,7 +140,7 @@ def test_vswitches_of_one_vpc_are_made_one_after_the_other(sdk: Sdk, server: Ser
     with server.having(operation_seconds_by_verb={"CreateVSwitch": 3600}):
         sdk("CreateVSwitch", VpcId=vpc, CidrBlock="10.0.0.0/24", ZoneId=ZONE)
     refused = sdk.refused("CreateVSwitch", VpcId=vpc, CidrBlock="10.0.1.0/24", ZoneId=ZONE)
-    assert refused == (400, "IncorrectVSwitchStatus")
+    assert refused == (400, "TaskConflict")
 
 
 def test_the_quota_of_vswitches_counts_in_one_vpc(sdk: Sdk, server: Server, vpc: str, vswitch: str) -> None:
@@ -162,7 +162,7 @@ def test_four_addresses_of_a_vswitch_are_reserved(sdk: Sdk, vpc: str) -> None:
 
 def test_a_vswitch_with_a_nat_gateway_or_an_instance_stays(sdk: Sdk, vpc: str, nat: Any) -> None:
     vswitch = nat["NatGatewayPrivateInfo"]["VswitchId"]
-    assert sdk.refused("DeleteVSwitch", VSwitchId=vswitch) == (400, "DependencyViolation.NatGateway")
+    assert sdk.refused("DeleteVSwitch", VSwitchId=vswitch) == (400, "DependencyViolation.EnhancedNatgw")
     other = sdk.vswitch(vpc, "10.0.1.0/24")
     instance = sdk.instance(other, sdk.group(vpc))["InstanceId"]
     assert sdk.refused("DeleteVSwitch", VSwitchId=other) == (400, "DependencyViolation")
