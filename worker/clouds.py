@@ -10,6 +10,7 @@ from activities.clouds.alicloud import AlicloudCloud
 from activities.clouds.aws import AwsCloud
 from activities.clouds.azure import AzureCloud
 from activities.clouds.gcp import GcpCloud
+from activities.clouds.openstack import OpenStackCloud
 from activities.gardener.client import Garden
 from domain.errors import Code, TrellisError
 from domain.specs import Provider
@@ -31,6 +32,7 @@ PROVIDERS: Mapping[Provider, Adapter] = {
     Provider.ALICLOUD: AlicloudCloud,
     Provider.AZURE: AzureCloud,
     Provider.GCP: GcpCloud,
+    Provider.OPENSTACK: OpenStackCloud,
 }
 
 

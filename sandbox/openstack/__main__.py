@@ -13,7 +13,7 @@ import sys
 import threading
 from pathlib import Path
 
-from sandbox.openstack.environment import installed
+from sandbox.openstack.environment import Environment, installed
 from sandbox.openstack.servers import Servers, end_leftovers
 from sandbox.openstack.tenants import CLOUDS_FILE, furnish, write_clouds
 from sandbox.ports import choose_ports
@@ -30,24 +30,27 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=0, help="Keystone's; 0: a free one, the same at every start")
     parser.add_argument("--network-port", type=int, default=0, help="Neutron's; likewise")
     parser.add_argument("--network-url", help="what the catalog says instead of Neutron's own URL: a proxy's")
-    parser.add_argument("--state-dir", type=Path, required=True, help="where the cloud survives")
+    parser.add_argument("--state-dir", type=Path, help="where the cloud survives")
     parser.add_argument("--venv", type=Path, help="where both are installed; without it, the user's cache directory")
     parser.add_argument("--install-only", action="store_true", help="install what is missing, and end")
     arguments = parser.parse_args()
+    if arguments.state_dir is None and not arguments.install_only:
+        parser.error("--state-dir is missing")
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     logging.getLogger("httpx").setLevel(logging.WARNING)
     ended = threading.Event()
     for one in (signal.SIGTERM, signal.SIGINT):
         signal.signal(one, lambda *_: ended.set())
     try:
-        serve(arguments, ended)
+        environment = installed(arguments.venv)
+        if not arguments.install_only:
+            serve(environment, arguments, ended)
     except (SandboxError, OSError) as error:
         sys.exit(f"sandbox.openstack: {error}")
 
 
-def serve(arguments: argparse.Namespace, ended: threading.Event) -> None:
+def serve(environment: Environment, arguments: argparse.Namespace, ended: threading.Event) -> None:
     """Serve until `ended`."""
-    environment = installed(arguments.venv)
     state_dir: Path = arguments.state_dir.absolute()
     state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     (state_dir / CLOUDS_FILE).unlink(missing_ok=True)  # of an earlier life

@@ -8,9 +8,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import openstack
 import yaml
 from keystoneauth1.exceptions import ClientException
+from keystoneauth1.identity import v3
+from keystoneauth1.session import Session
+from openstack.config.cloud_region import from_session
+from openstack.connection import Connection
 from openstack.exceptions import SDKException
 
 from sandbox.openstack.configuration import DOMAIN, PASSWORD, REGION, SERVICE_PROJECT, SERVICE_USER
@@ -35,17 +38,13 @@ def furnish(auth_url: str, network_url: str, catalog_url: str | None = None) -> 
     Raises:
         SandboxError: it is refused.
     """
+    session = Session(auth=v3.Password(auth_url, **_log_in(_ADMIN)))
     # Not from the catalog, which may not have it yet, or where it was.
-    admin = openstack.connect(
-        auth=_log_in(_ADMIN) | {"auth_url": auth_url},
-        region_name=REGION,
-        identity_endpoint_override=auth_url,
-        network_endpoint_override=network_url,
-        load_yaml_config=False,
-        load_envvars=False,
+    region = from_session(
+        session, region_name=REGION, identity_endpoint_override=auth_url, network_endpoint_override=network_url
     )
     try:
-        with admin:
+        with Connection(config=region) as admin:
             _furnish_identity(admin.identity, auth_url, catalog_url or network_url)
             _furnish_network(admin.network)
     except (ClientException, SDKException) as error:
@@ -102,7 +101,7 @@ def write_clouds(state_dir: Path, auth_url: str) -> None:
     fresh.replace(state_dir / CLOUDS_FILE)
 
 
-def _log_in(name: str) -> dict[str, str]:
+def _log_in(name: str) -> dict[str, Any]:
     return {
         "username": name,
         "password": PASSWORD,
