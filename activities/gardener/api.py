@@ -21,6 +21,8 @@ __all__ = ["Api", "ExpiredError", "Object"]
 
 Object = dict[str, Any]
 
+# What the servers' audit logs show.
+_USER_AGENT = "trellis"
 _CALL_TIMEOUT = 60.0
 _CONNECT_TIMEOUT = 10.0
 _MERGE_PATCH = "application/merge-patch+json"
@@ -38,6 +40,7 @@ class Api:
     def __init__(self, configuration: Configuration, name: str) -> None:
         """`name` is what error messages call the server."""
         self._client = ApiClient(configuration)
+        self._client.user_agent = _USER_AGENT
         self._name = name
 
     @classmethod

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import boto3
+import botocore.session
 from botocore.config import Config
+from botocore.loaders import create_loader
 
 from activities.clouds.aws._errors import attempting
 from domain.errors import Code, TrellisError
@@ -30,6 +32,8 @@ _COMMON: dict[str, Any] = {"connect_timeout": 5, "read_timeout": 30, "user_agent
 _READING = Config(retries={"mode": "standard", "total_max_attempts": 4}, **_COMMON)
 # Nothing that changes anything is repeated blindly: none of the create calls takes an idempotency token.
 _CHANGING = Config(retries={"mode": "standard", "total_max_attempts": 1}, **_COMMON)
+# EC2's model takes some 20 MiB: once for all accounts, not for each.
+_LOADER = create_loader()
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,10 @@ class Account:
                 "put an access key into the Secret behind the CredentialsBinding",
             )
         # A session of its own: the default one is not safe to share between threads.
+        core = botocore.session.get_session()
+        core.register_component("data_loader", _LOADER)
         session = boto3.Session(
+            botocore_session=core,
             aws_access_key_id=secret["accessKeyID"],
             aws_secret_access_key=secret["secretAccessKey"],
             region_name=region,

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import boto3
+import botocore.session
 from botocore.config import Config
+from botocore.loaders import create_loader
 
 from sandbox.garden.providers import CloudError
 
@@ -15,13 +17,18 @@ if TYPE_CHECKING:
     from mypy_boto3_ec2 import EC2Client
 
 _POOL = 32
+# EC2's model takes some 20 MiB: once for all sessions, not for each.
+_LOADER = create_loader()
 
 
 class Session:
     """The clients for one account and region."""
 
     def __init__(self, endpoint: str | None, region: str, credentials: Mapping[str, str]) -> None:
+        core = botocore.session.get_session()
+        core.register_component("data_loader", _LOADER)
         session = boto3.session.Session(
+            botocore_session=core,
             aws_access_key_id=credentials["accessKeyID"],
             aws_secret_access_key=credentials["secretAccessKey"],
             region_name=region,
