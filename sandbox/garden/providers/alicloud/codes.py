@@ -1,0 +1,100 @@
+"""Gardener's error codes for what Alibaba Cloud says (provider-alicloud, `pkg/apis/alicloud/helper/error_codes.go`)."""
+
+from __future__ import annotations
+
+import re
+
+from alibabacloud_tea_openapi.exceptions import AlibabaCloudException
+
+from sandbox.garden.providers import CloudError
+
+__all__ = ["cloud_error", "codes_of", "go_text"]
+
+_CODES = {
+    "ERR_INFRA_UNAUTHENTICATED": (
+        "Authentication failed",
+        "invalid character",
+        "invalid_client",
+        "cannot fetch token",
+        "InvalidSecretAccessKey",
+        "InvalidAccessKeyId",
+    ),
+    "ERR_INFRA_UNAUTHORIZED": (
+        "Unauthorized",
+        "SignatureDoesNotMatch",
+        "invalid_grant",
+        "Authorization Profile was not found",
+        "no active subscriptions",
+        "not authorized",
+        "AccessDenied",
+    ),
+    "ERR_INFRA_QUOTA_EXCEEDED": (
+        "(?<!Request)LimitExceeded",
+        "Quotas",
+        "Quota.*exceeded",
+        "exceeded quota",
+        "Quota has been met",
+        "QUOTA_EXCEEDED",
+    ),
+    "ERR_INFRA_RATE_LIMITS_EXCEEDED": ("RequestLimitExceeded", "Throttling", "Too many requests"),
+    "ERR_INFRA_DEPENDENCIES": (
+        "PendingVerification",
+        "Access Not Configured",
+        "accessNotConfigured",
+        "DependencyViolation",
+        "OptInRequired",
+        "Conflict",
+        "inactive billing state",
+        "timeout while waiting for state to become",
+        "InvalidCidrBlock",
+        "already busy for",
+        "internal server error",
+        "A resource with the ID",
+    ),
+    "ERR_RETRYABLE_INFRA_DEPENDENCIES": ("RetryableError",),
+    "ERR_INFRA_RESOURCES_DEPLETED": (
+        "not available in the current hardware cluster",
+        "out of stock",
+        "Zone.NotOnSale",
+    ),
+    "ERR_CONFIGURATION_PROBLEM": (
+        "not supported in your requested Availability Zone",
+        "notFound",
+        "Invalid value",
+        "violates constraint",
+        "no attached internet gateway found",
+        "invalid VPC attributes",
+        "unrecognized feature gate",
+        "runtime-config invalid key",
+        "strict decoder error",
+        "not allowed to configure an unsupported",
+        "error during apply of object .* is invalid:",
+        "duplicate zones",
+        "overlapping zones",
+    ),
+    "ERR_RETRYABLE_CONFIGURATION_PROBLEM": (
+        "is misconfigured and requires zero voluntary evictions",
+        "SDK.CanNotResolveEndpoint",
+        "The requested configuration is currently not supported",
+    ),
+}
+_PATTERNS = {code: re.compile("|".join(patterns), re.IGNORECASE) for code, patterns in _CODES.items()}
+
+
+def codes_of(message: str) -> tuple[str, ...]:
+    """All codes whose pattern the message shows."""
+    return tuple(code for code, pattern in _PATTERNS.items() if pattern.search(message))
+
+
+def cloud_error(message: str) -> CloudError:
+    """An error with its codes."""
+    return CloudError(message, codes_of(message))
+
+
+def go_text(error: AlibabaCloudException) -> str:
+    """What was refused, as the Go SDK words it (alibaba-cloud-sdk-go, `sdk/errors/server_error.go`)."""
+    said = error.data if isinstance(error.data, dict) else {}
+    return (
+        f"SDK.ServerError\nErrorCode: {error.code}\nRecommend: {said.get('Recommend', '')}\n"
+        f"RequestId: {said.get('RequestId', '')}\nMessage: {said.get('Message', '')}"
+    )
