@@ -52,7 +52,8 @@ class Network(Frozen):
     not taken for deleted.
 
     AWS parts: `internet-gateway`, `dhcp-options`, `nodes-security-group`. GCP parts: `router-0` and so on.
-    Azure parts: `resource-group`.
+    Azure parts: `resource-group`. OpenStack parts: `router`, and `floating-pool`, the name of the external network that
+    the router's gateway is in, which Trellis did not make.
     """
 
     id: str

@@ -35,6 +35,8 @@ class ShootPlan(Frozen):
     architecture: str = "amd64"
     # None: the machine type brings its own disk.
     volume_type: str | None = None
+    # What the CloudProfile has for the region; only on OpenStack.
+    load_balancer_provider: str | None = None
 
 
 class ShootOrder(Frozen):

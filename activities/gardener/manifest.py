@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from activities.gardener import alicloud, aws, azure, gcp
+from activities.gardener import alicloud, aws, azure, gcp, openstack
 from activities.gardener.provider import ProviderConfig
 from domain.networks import Layout
 from domain.shoots import ClusterKey, FoundShoot, ShootKey, ShootOrder, ShootPlan
@@ -27,11 +27,13 @@ _CONFIGS: Mapping[Provider, Callable[[ShootOrder], tuple[ProviderConfig, Provide
     Provider.ALICLOUD: alicloud.configs,
     Provider.AZURE: azure.configs,
     Provider.GCP: gcp.configs,
+    Provider.OPENSTACK: openstack.configs,
 }
-# Without an overlay, every node's pods have a route in the one route table of the network: no two clusters could have
-# the same pod range, and all their nodes together would share its quota of routes (gardener-extension-provider-gcp,
-# docs/usage/usage.md and docs/usage/ipv6.md).
-_WITH_OVERLAY = frozenset({Provider.GCP})
+# Without an overlay, every node's pods have a route in the one route table of the network (GCP) or on its router
+# (OpenStack): no two clusters could have the same pod range, and all their nodes together would share its quota of
+# routes (gardener-extension-provider-gcp, docs/usage/usage.md and docs/usage/ipv6.md;
+# gardener-extension-provider-openstack, docs/usage/usage.md; `max_routes` of Neutron is 30).
+_WITH_OVERLAY = frozenset({Provider.GCP, Provider.OPENSTACK})
 
 
 def shoot_manifest(order: ShootOrder) -> dict[str, Any]:

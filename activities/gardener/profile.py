@@ -88,6 +88,21 @@ class _Region(_Part):
     zones: tuple[_Zone, ...] = ()
 
 
+class _LoadBalancerProvider(_Part):
+    name: str
+    region: str | None = None
+
+
+class _Constraints(_Part):
+    load_balancers: tuple[_LoadBalancerProvider, ...] = Field((), alias="loadBalancerProviders")
+
+
+class _ProviderConfig(_Part):
+    """What the provider's extension adds (gardener-extension-provider-openstack, pkg/apis/openstack/v1alpha1)."""
+
+    constraints: _Constraints = _Constraints()
+
+
 class CloudProfile(_Part):
     """The `spec` of a CloudProfile."""
 
@@ -97,6 +112,7 @@ class CloudProfile(_Part):
     images: tuple[_Image, ...] = Field(alias="machineImages")
     machine_types: tuple[_MachineType, ...] = Field(alias="machineTypes")
     volume_types: tuple[_VolumeType, ...] = Field((), alias="volumeTypes")
+    provider_config: _ProviderConfig | None = Field(None, alias="providerConfig")
 
     @classmethod
     def of(cls, profile: dict[str, Any]) -> CloudProfile:
@@ -123,6 +139,7 @@ class CloudProfile(_Part):
             machine_image_version=version,
             kubernetes_version=self._kubernetes_version(spec.kubernetes_version),
             volume_type=None if machine.storage else self._volume(zones),
+            load_balancer_provider=self._load_balancer_provider(region),
         )
 
     def _region(self, spec: ClusterSpec) -> _Region:
@@ -181,6 +198,12 @@ class CloudProfile(_Part):
             choices = (f"{each.version} ({each.classification})" for each in active)
             raise _unknown("kubernetes_version", wanted, "this landscape", choices)
         return best.version
+
+    def _load_balancer_provider(self, region: _Region) -> str | None:
+        """The first of those for the region; where there are none, of those for all (pkg/apis/openstack/validation)."""
+        offered = self.provider_config.constraints.load_balancers if self.provider_config else ()
+        names = [[each.name for each in offered if each.region == wanted] for wanted in (region.name, None)]
+        return next(iter([*names[0], *names[1]]), None)
 
     def _volume(self, zones: list[_Zone]) -> str | None:
         missing = {name for zone in zones for name in zone.no_volumes}
