@@ -229,9 +229,13 @@ class ClusterWorkflow:
 
     async def _recall(self) -> None:
         """Find out what is left of a cluster whose own workflow is not there to tell."""
-        self._vpcs = await workflow.execute_activity_method(
+        shoot = await workflow.execute_activity_method(
+            ShootActivities.find_shoot, self._key, summary="look for its shoot", **UNTIL_DONE
+        )
+        members = await workflow.execute_activity_method(
             MembershipActivities.find_memberships, self._key, summary="look for its VPC", **UNTIL_DONE
         )
+        self._vpcs = sorted({*members, shoot.vpc} if shoot else members)
 
     async def _remove_shoot(self) -> None:
         await workflow.execute_activity_method(

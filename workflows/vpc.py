@@ -166,6 +166,7 @@ class VpcWorkflow:
         if self._book.unanswered and not self._lost:
             await self._welcome()
         await self._send(self._take_letters())
+        self._tell()
         if self._unused and await self._stays_unused():
             await self._remove()
 
@@ -230,7 +231,8 @@ class VpcWorkflow:
         self._incarnation = self._network = self._failure = None
         self._lost = False
         self._book.avoid(())
-        self._phase = VpcPhase.CREATING
+        if self._book.members:
+            self._enter(VpcPhase.CREATING)
 
     async def _remove_network(self, step: Step) -> None:
         await workflow.execute_activity_method(
@@ -311,12 +313,14 @@ class VpcWorkflow:
         del self._notes[:-_NOTES_MAX]
 
     def _enter(self, phase: VpcPhase) -> None:
-        workflow.set_current_details("\n\n".join(self.explain()))
-        if phase is self._phase:
-            return
-        self._phase = phase
-        stuck = phase in {VpcPhase.BLOCKED, VpcPhase.LOST}
-        workflow.upsert_search_attributes([PHASE.value_set(phase), STUCK.value_set(stuck)])
+        if phase is not self._phase:
+            self._phase = phase
+            stuck = phase in {VpcPhase.BLOCKED, VpcPhase.LOST}
+            workflow.upsert_search_attributes([PHASE.value_set(phase), STUCK.value_set(stuck)])
+        self._tell()
+
+    def _tell(self) -> None:
+        """What the UI shows on the workflow's page."""
         workflow.set_current_details("\n\n".join(self.explain()))
 
 

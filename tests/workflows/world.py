@@ -19,7 +19,7 @@ from temporalio.exceptions import ApplicationError
 from domain.errors import Code, Failure, TrellisError
 from domain.names import shoot_name
 from domain.networks import Network, NetworkRecord, NetworkSeen
-from domain.shoots import ClusterKey, Reach, ShootKey, ShootOrder, ShootPlan, VerifyConnectivity
+from domain.shoots import ClusterKey, FoundShoot, Reach, ShootKey, ShootOrder, ShootPlan, VerifyConnectivity
 from domain.specs import ClusterSpec
 
 
@@ -66,7 +66,7 @@ class World:
         """The steps, under the names of the real ones."""
         return [
             self.ensure_network, self.remove_network, self.plan_shoot, self.create_shoot, self.await_shoot,
-            self.delete_shoot, self.await_shoot_gone, self.verify_connectivity,
+            self.find_shoot, self.delete_shoot, self.await_shoot_gone, self.verify_connectivity,
         ]  # fmt: skip
 
     @activity.defn
@@ -129,6 +129,22 @@ class World:
     @activity.defn
     async def await_shoot(self, key: ClusterKey) -> None:
         await self.enter("await_shoot")
+
+    @activity.defn
+    async def find_shoot(self, key: ClusterKey) -> FoundShoot | None:
+        await self.enter("find_shoot")
+        order = self.shoots.get((key.tenant, key.cluster))
+        if order is None:
+            return None
+        return FoundShoot(
+            shoot=order.plan.shoot,
+            vpc=order.spec.vpc_name,
+            provider=order.spec.provider,
+            region=order.spec.region,
+            credentials="aws",
+            block=order.layout.block,
+            deleting=False,
+        )
 
     @activity.defn
     async def delete_shoot(self, key: ClusterKey) -> None:
