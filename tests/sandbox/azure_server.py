@@ -110,9 +110,9 @@ class Azure:
             "retry_total": 0,
             **trusted,
         }
-        subscription = secret["subscriptionID"]
-        self.network = NetworkManagementClient(self.credential, subscription, **options)
-        resources = ResourceManagementClient(self.credential, subscription, **options)
+        self.subscription = secret["subscriptionID"]
+        self.network = NetworkManagementClient(self.credential, self.subscription, **options)
+        resources = ResourceManagementClient(self.credential, self.subscription, **options)
         self.groups, self.resources = resources.resource_groups, resources.resources
 
     def group(self, name: str, location: str = LOCATION, **more: Any) -> Any:
@@ -137,10 +137,10 @@ class Azure:
         )
         return self.network.subnets.begin_create_or_update(group, vnet, name, wanted, polling=wait).result()
 
-    def interface(self, group: str, name: str, subnet: str, *, location: str = LOCATION, **address: str) -> Any:
+    def interface(self, group: str, name: str, subnet: str, *, wait: bool = True, **address: str) -> Any:
         configuration = {"name": "main", "properties": {"subnet": {"id": subnet}, **address}}
-        wanted: Any = {"location": location, "properties": {"ipConfigurations": [configuration]}}
-        return self.network.network_interfaces.begin_create_or_update(group, name, wanted).result()
+        wanted: Any = {"location": LOCATION, "properties": {"ipConfigurations": [configuration]}}
+        return self.network.network_interfaces.begin_create_or_update(group, name, wanted, polling=wait).result()
 
     def peer(self, local: Any, remote: Any, name: str = "p", **query: Any) -> Any:
         wanted: Any = {"properties": {"remoteVirtualNetwork": {"id": remote.id}, "allowForwardedTraffic": True}}
