@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ _RECORD = os.environ.get("TRELLIS_RECORD_HISTORIES")
 
 def _impersonal(part: Any) -> Any:
     """A history without what tells about the machine that it was recorded on; replays do not look at it."""
+    if isinstance(part, str):
+        return re.sub(r"^\d+@[\w.-]+", "worker", part)
     if isinstance(part, dict):
         kept = {key: value for key, value in part.items() if key not in {"stackTrace", "identity"}}
         return {key: _impersonal(value) for key, value in kept.items()}
