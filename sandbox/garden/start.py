@@ -10,6 +10,7 @@ from importlib import resources
 import yaml
 
 from sandbox.garden.kinds import CLOUD_PROFILES, CREDENTIALS_BINDINGS, GARDEN, PROJECTS
+from sandbox.garden.providers.alicloud.session import register_key
 from sandbox.garden.providers.gcp.session import KEY as GCP_KEY
 from sandbox.garden.providers.gcp.session import new_key
 from sandbox.kube import Object, Store, ensure_namespace
@@ -75,6 +76,18 @@ def open_gcp(store: Store, endpoint: str) -> None:
     if secret is not None and secret["data"] == _encoded(_CREDENTIALS["gcp"][1]):
         key = new_key(endpoint, _GCP_ACCOUNT["project_id"])
         store.update(GARDEN, "secrets", {**secret, "data": _encoded({GCP_KEY: key})})
+
+
+def open_alicloud(store: Store, endpoint: str) -> None:
+    """Makes the key in the Secret `alicloud` known to the sandbox's Alibaba Cloud; one that somebody put there is not.
+
+    Waits for a server that is about to start.
+    """
+    furnish(store)
+    secret = store.get(GARDEN, "secrets", NAMESPACE, "alicloud")
+    _, key = _CREDENTIALS["alicloud"]
+    if secret is not None and secret["data"] == _encoded(key):
+        register_key(endpoint, key)
 
 
 def cloud_profiles() -> list[Object]:

@@ -56,7 +56,7 @@ class _View:
             if rule["Direction"] == direction and _has_port(rule, port) and _concerns(rule, direction, theirs, others)
         ]
         if matching:
-            return min(matching)[1]
+            return bool(min(matching)[1])
         return direction == "egress" or bool(groups & others)
 
 

@@ -1,4 +1,7 @@
-"""Takes away what was made for one shoot, and nothing else (provider-alicloud, `infraflow`: delete.go, reconcile_zone.go)."""
+"""Takes away what was made for one shoot, and nothing else.
+
+provider-alicloud, `pkg/controller/infrastructure/infraflow`: delete.go and reconcile_zone.go.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a VPC that somebody else made must have (provider-alicloud, `pkg/controller/infrastructure/configvalidator.go`)."""
+"""What a VPC that somebody else made must have.
+
+provider-alicloud, `pkg/controller/infrastructure/configvalidator.go`.
+"""
 
 from __future__ import annotations
 

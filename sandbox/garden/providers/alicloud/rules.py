@@ -94,9 +94,8 @@ def _infrastructure_problems(networks: Networks, networking: Object) -> list[Pro
     found = [] if networks.zones else [required(path, "must specify at least the network for one zone")]
     workers: list[Range] = []
     for index, zone in enumerate(networks.zones):
-        for field in ("worker", "workers"):
-            if text := getattr(zone, field):
-                workers.append(Range(path[index] / field, text))
+        given = (("worker", zone.worker), ("workers", zone.workers))
+        workers += [Range(path[index] / field, text) for field, text in given if text]
         found += _address_problems(path[index], zone)
     found += [problem for each in workers for problem in each.parse_problems()]
     if networking.get("nodes"):

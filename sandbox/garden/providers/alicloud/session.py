@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
+import httpx
 from alibabacloud_tea_openapi.client import Client
 from alibabacloud_tea_openapi.exceptions import AlibabaCloudException
 from alibabacloud_tea_openapi.utils_models import Config, OpenApiRequest, Params
@@ -19,7 +20,7 @@ from sandbox.garden.providers import CloudError
 from sandbox.garden.providers.alicloud.codes import cloud_error, go_text
 from sandbox.kube import Object
 
-__all__ = ["Json", "Listing", "Session", "Sessions", "tag_of", "tagged"]
+__all__ = ["Json", "Listing", "Session", "Sessions", "register_key", "tag_of", "tagged"]
 
 Json: TypeAlias = dict[str, Any]
 # The members of an answer that lead to a list.
@@ -36,6 +37,7 @@ _WAIT_SECONDS = 180.0
 # How long a deletion may be refused for what was inside until a moment ago.
 _SETTLE_SECONDS = 5.0
 _LONGEST_NAP = 1.0
+_START_SECONDS = 30.0
 
 
 class Session:
@@ -166,10 +168,27 @@ class Sessions:
             return self._sessions[key]
 
 
+def register_key(endpoint: str, credentials: Mapping[str, str]) -> None:
+    """Makes a key known to a sandbox's Alibaba Cloud, which may still be about to start."""
+    deadline = time.monotonic() + _START_SECONDS
+    while True:
+        try:
+            answer = httpx.post(f"{endpoint}/sandbox/keys", json=dict(credentials), trust_env=False)
+        except httpx.TransportError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+        else:
+            answer.raise_for_status()
+            return
+
+
 def tagged(tags: Mapping[str, str]) -> Object:
     """Tags as parameters of a call."""
-    pairs = enumerate(tags.items(), 1)
-    return {f"Tag__{number}__{part}": text for number, pair in pairs for part, text in zip(("Key", "Value"), pair)}
+    parameters: Object = {}
+    for number, (key, value) in enumerate(tags.items(), 1):
+        parameters |= {f"Tag__{number}__Key": key, f"Tag__{number}__Value": value}
+    return parameters
 
 
 def tag_of(thing: Json, key: str) -> str:
