@@ -44,7 +44,7 @@ def make_app(cloud: Cloud) -> Starlette:
     identity = Identity(cloud)
     router = Router(identity)
     _entra(identity, router)
-    _management(Groups(context, kinds), Catalog(context.quotas, kinds), context.operations, router)
+    _management(Groups(context, kinds), Catalog(context, identity, kinds), context.operations, router)
     for kind in kinds.values():
         _resource(kind, router)
     _network(networks, router)
@@ -60,6 +60,8 @@ def _entra(identity: Identity, router: Router) -> None:
 
 def _management(groups: Groups, catalog: Catalog, operations: OperationsApi, router: Router) -> None:
     router.open("GET", "/metadata/endpoints", catalog.endpoints)
+    router.add_above("GET", "/tenants", "Microsoft.Resources/tenants/read", catalog.tenants)
+    router.add_above("GET", "/subscriptions", "Microsoft.Resources/subscriptions/read", catalog.subscriptions)
     router.add("GET", "", "Microsoft.Resources/subscriptions/read", catalog.subscription)
     router.add("GET", "/locations", "Microsoft.Resources/subscriptions/locations/read", catalog.locations)
     router.add("GET", "/providers", "Microsoft.Resources/subscriptions/providers/read", catalog.providers)

@@ -9,25 +9,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sandbox.azure.errors import refused
-from sandbox.azure.identity import base_url
+from sandbox.azure.identity import Identity, base_url
 from sandbox.azure.ids import LOCATIONS, location_of
-from sandbox.azure.quotas import Quotas
-from sandbox.azure.resources import Resources
+from sandbox.azure.resources import GROUPS, Context, Resources
 from sandbox.clouds import Answer, Call, Document
 
 __all__ = ["Catalog"]
 
 _NAMESPACES = ("Microsoft.Network", "Microsoft.Resources")
 _VERSIONS = ["2026-03-01", "2025-01-01", "2024-05-01"]
-# The first version that answers with a list of clouds.
-_LISTED_SINCE = "2019-05-01"
+# The versions that answer with a list of clouds, which is this one, and with the cloud itself.
+_LISTED_SINCE, _ALONE_SINCE = "2019-05-01", "2022-09-01"
 
 
 class Catalog:
     """Answers the calls about what is simply there."""
 
-    def __init__(self, quotas: Quotas, kinds: Mapping[str, Resources]) -> None:
-        self._quotas = quotas
+    def __init__(self, context: Context, identity: Identity, kinds: Mapping[str, Resources]) -> None:
+        self._store = context.store
+        self._quotas = context.quotas
+        self._identity = identity
         self._kinds = kinds
 
     def endpoints(self, call: Call) -> Answer:
@@ -53,7 +54,19 @@ class Catalog:
             "sqlManagement": base,
             "suffixes": {"storage": "invalid", "keyVaultDns": "invalid", "acrLoginServer": "invalid"},
         }
-        return Answer([cloud])
+        return Answer([cloud] if version < _ALONE_SINCE else cloud)
+
+    def tenants(self, call: Call) -> Answer:
+        """The caller's tenant."""
+        tenant, _ = self._identity.seen_by(call)
+        return Answer({"value": [{"id": f"/tenants/{tenant}", "tenantId": tenant, "displayName": "Sandbox"}]})
+
+    def subscriptions(self, call: Call) -> Answer:
+        """The caller's subscription; all that hold something, for one whom nobody knows."""
+        tenant, own = self._identity.seen_by(call)
+        used = {group["id"].split("/")[2] for _, group in self._store.list(GROUPS)}
+        found = [_subscription(each) | {"tenantId": tenant} for each in sorted(used if own is None else {own})]
+        return Answer({"value": found})
 
     def subscription(self, call: Call) -> Answer:
         """Get a subscription: every one exists."""

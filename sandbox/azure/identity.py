@@ -161,6 +161,12 @@ class Identity:
             )
             raise refused(403, "AuthorizationFailed", message)
 
+    def seen_by(self, call: Call) -> tuple[str, str | None]:
+        """The caller's tenant, and the subscription that it has a role in; None for one that may see all."""
+        claims = self._claims(call, call.headers["authorization"].removeprefix("Bearer ").strip())
+        principal = self._store.get(_PRINCIPALS, claims["appid"])
+        return claims["tid"], principal["subscription"] if principal else None
+
     def _claims(self, call: Call, token: str) -> Document:
         try:
             options = {"verify_aud": False, "verify_exp": False, "verify_nbf": False, "verify_iat": False}

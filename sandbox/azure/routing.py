@@ -40,13 +40,17 @@ class Router:
 
     def add(self, method: str, path: str, action: str, handler: Handler) -> None:
         """A path of a subscription (which its template leaves out), and the permission that it needs."""
+        self.add_above(method, f"/subscriptions/{{subscription}}{path}", action, handler)
+
+    def add_above(self, method: str, path: str, action: str, handler: Handler) -> None:
+        """A path above all subscriptions, and the permission that it needs."""
 
         def guarded(call: Call) -> Answer:
             self._identity.check(call, action)
             _check_version(call)
             return handler(call)
 
-        self._rules.append(_Rule(method, _pattern(f"/subscriptions/{{subscription}}{path}"), guarded))
+        self._rules.append(_Rule(method, _pattern(path), guarded))
 
     def routes(self) -> list[Route]:
         """Everything, for `Cloud.app`."""

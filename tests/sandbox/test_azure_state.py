@@ -261,6 +261,14 @@ def test_a_token_is_for_those_who_are_known(server: Server, key: str, code: str)
         server.azure(secret).groups.get("g")
 
 
+def test_a_caller_sees_its_tenant_and_its_subscription(server: Server, azure: Azure) -> None:
+    (own,) = call(server, azure, "GET", "/subscriptions").json()["value"]
+    (tenant,) = call(server, azure, "GET", "/tenants").json()["value"]
+    assert (own["subscriptionId"], own["state"], own["tenantId"]) == (azure.subscription, "Enabled", tenant["tenantId"])
+    bare = server.http.get("/subscriptions", params=VERSION)
+    assert bare.status_code == 401
+
+
 def test_everybody_gets_a_token_while_that_is_allowed(server: Server, azure: Azure) -> None:
     anyone = dict.fromkeys(("clientID", "clientSecret", "tenantID"), "66666666-2222-3333-4444-555555555555")
     assert server.azure({**anyone, "subscriptionID": azure.subscription}).groups.get("g").name == "g"
@@ -284,7 +292,8 @@ def test_a_token_that_has_ended_is_not_taken(mortal: Server) -> None:
 def test_instance_discovery_and_the_clouds_endpoints_lead_back_here(server: Server) -> None:
     found = server.http.get("/common/discovery/instance", params={"api-version": "1.1"}).json()
     assert found["tenant_discovery_endpoint"].startswith(server.url)
-    (cloud,) = server.http.get("/metadata/endpoints", params={"api-version": "2022-09-01"}).json()
+    (cloud,) = server.http.get("/metadata/endpoints", params={"api-version": "2019-05-01"}).json()
+    assert server.http.get("/metadata/endpoints", params={"api-version": "2022-09-01"}).json() == cloud
     assert (cloud["resourceManager"], cloud["authentication"]["loginEndpoint"]) == (server.url, server.url)
     old = server.http.get("/metadata/endpoints", params={"api-version": "2015-01-01"}).json()
     assert old["authentication"]["audiences"] == [server.url]
