@@ -23,6 +23,7 @@ LOCATIONS = {
     "swedencentral": "Sweden Central",
     "eastus": "East US",
     "eastus2": "East US 2",
+    "westus2": "West US 2",
 }
 _ID = re.compile(
     r"/subscriptions/(?P<subscription>[^/]+)/resourceGroups/(?P<group>[^/]+)/providers/Microsoft\.Network"

@@ -6,11 +6,13 @@ import base64
 import json
 from collections.abc import Iterator, Mapping
 from importlib import resources
+from pathlib import Path
 
 import yaml
 
 from sandbox.garden.kinds import CLOUD_PROFILES, CREDENTIALS_BINDINGS, GARDEN, PROJECTS
 from sandbox.garden.providers.alicloud.session import register_key
+from sandbox.garden.providers.azure.session import new_principal
 from sandbox.garden.providers.gcp.session import KEY as GCP_KEY
 from sandbox.garden.providers.gcp.session import new_key
 from sandbox.kube import Object, Store, ensure_namespace
@@ -88,6 +90,19 @@ def open_alicloud(store: Store, endpoint: str) -> None:
     _, key = _CREDENTIALS["alicloud"]
     if secret is not None and secret["data"] == _encoded(key):
         register_key(endpoint, key)
+
+
+def open_azure(store: Store, endpoint: str, authority: Path | None) -> None:
+    """Exchanges the keys in the Secret `azure`, which open nothing, for those of a principal of the sandbox's Azure.
+
+    Keys that were exchanged before, or that somebody put there, stay. Waits for a server that is about to start.
+    """
+    furnish(store)
+    secret = store.get(GARDEN, "secrets", NAMESPACE, "azure")
+    _, keys = _CREDENTIALS["azure"]
+    if secret is not None and secret["data"] == _encoded(keys):
+        principal = new_principal(endpoint, authority, keys["subscriptionID"])
+        store.update(GARDEN, "secrets", {**secret, "data": _encoded(principal)})
 
 
 def cloud_profiles() -> list[Object]:
