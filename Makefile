@@ -20,7 +20,7 @@ demo: $(READY)
 	$(BIN)/trellis demo
 
 test: $(READY)
-	$(BIN)/python -m pytest -n 4 --dist loadgroup
+	$(BIN)/python -m pytest -n 4 --dist loadgroup --no-loadscope-reorder
 
 check: $(READY)
 	$(BIN)/ruff check .
