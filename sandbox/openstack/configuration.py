@@ -38,7 +38,7 @@ def keystone(directory: Path) -> Path:
     tokens = {"key_repository": str(directory / "fernet-keys")}
     options = {
         "DEFAULT": {"use_stderr": "true"},
-        "database": {"connection": database_url(directory, "keystone")},
+        "database": _database(directory, "keystone"),
         "fernet_tokens": tokens,
         "fernet_receipts": tokens,
         "credential": {"key_repository": str(directory / "credential-keys")},
@@ -68,7 +68,7 @@ def neutron(directory: Path, environment: Environment, auth_url: str) -> Path:
         },
         "oslo_concurrency": {"lock_path": str(directory / "locks")},
         "oslo_messaging_notifications": {"driver": "noop"},
-        "database": {"connection": database_url(directory, "neutron")},
+        "database": _database(directory, "neutron"),
         # The usual driver locks rows, which SQLite cannot.
         "quotas": {"quota_driver": "neutron.db.quota.driver_nolock.DbQuotaNoLockDriver"}
         | {f"quota_{kind}": _QUOTA for kind in _KINDS},
@@ -93,6 +93,11 @@ def neutron(directory: Path, environment: Environment, auth_url: str) -> Path:
         },
     }
     return _written(directory / "neutron.conf", options)
+
+
+def _database(directory: Path, name: str) -> dict[str, str]:
+    # What was written survives the process at once; only a machine that loses power may lose it.
+    return {"connection": database_url(directory, name), "sqlite_synchronous": "false"}
 
 
 def _written(path: Path, options: _Options) -> Path:

@@ -71,14 +71,16 @@ def _ensure_service(identity: Any, name: str, kind: str, url: str) -> None:
 
 
 def _ensure_user(identity: Any, name: str, project_name: str, roles: list[Any]) -> None:
-    project = identity.find_project(project_name) or identity.create_project(name=project_name)
-    user = identity.find_user(name) or identity.create_user(name=name, password=PASSWORD, default_project_id=project.id)
+    project = next(identity.projects(name=project_name), None) or identity.create_project(name=project_name)
+    user = next(identity.users(name=name), None) or identity.create_user(
+        name=name, password=PASSWORD, default_project_id=project.id
+    )
     for role in roles:
         identity.assign_project_role_to_user(project, user, role)
 
 
 def _furnish_network(network: Any) -> None:
-    pool = network.find_network(FLOATING_POOL) or network.create_network(
+    pool = next(network.networks(name=FLOATING_POOL), None) or network.create_network(
         name=FLOATING_POOL,
         is_router_external=True,
         provider_network_type="flat",

@@ -48,15 +48,14 @@ _BY_TYPE = {
     "StaleDataError": Code.BUSY,
 }
 # 498 is what the rate limit middleware of some operators says.
+_THROTTLED = (429, 498)
 _BY_STATUS = {
     401: Code.FORBIDDEN,
     403: Code.FORBIDDEN,
     404: Code.NOT_FOUND,
     409: Code.CONFLICT,
     412: Code.BUSY,
-    429: Code.THROTTLED,
-    498: Code.THROTTLED,
-}
+} | dict.fromkeys(_THROTTLED, Code.THROTTLED)
 _NO_ENDPOINT = (EndpointNotFound, CatalogEndpointNotFound)
 _NO_LOG_IN = (AuthorizationFailure, AuthPluginException, MissingAuthMethods)
 _NO_SERVICE = (DiscoveryFailure, ServiceDiscoveryException, ServiceDisabledException, NotSupported)
@@ -94,6 +93,9 @@ def attempting(what: str, *, region: str, effect: bool = True) -> Iterator[None]
 
 def _translated(what: str, region: str, error: Exception, *, effect: bool) -> TrellisError:
     status = _status_of(error)
+    if isinstance(error, HttpError) and status < _SERVER_ERROR and status not in _THROTTLED:
+        # The SDK passes on what Neutron answers in exceptions of its own; these are Keystone's.
+        return _bad_credentials(what, str(status))
     if status:
         return _refused(what, status, *_type_and_text(error))
     if isinstance(error, _NO_ENDPOINT):

@@ -15,6 +15,7 @@ from domain.networks import Blocker
 
 __all__ = ["ranges_of", "take_inventory"]
 
+_IPV4 = 4
 _SHOOT = "shoot--"
 _INTERFACE = "network:router_interface"
 # Made and removed by Neutron itself (neutron, common/_constants.py, AUTO_DELETE_PORT_OWNERS).
@@ -27,9 +28,7 @@ def ranges_of(project: Project, network_id: str, router_id: str) -> tuple[IPv4Ne
     for port in _interfaces(project, router_id):
         if port.network_id != network_id:
             subnets |= {each.id: each for each in project.listed("subnets", network_id=port.network_id)}
-    return tuple(
-        sorted({IPv4Network(each.cidr) for each in subnets.values() if each.ip_version == IPv4Network.version})
-    )
+    return tuple(sorted({IPv4Network(each.cidr) for each in subnets.values() if each.ip_version == _IPV4}))
 
 
 def take_inventory(project: Project, network_id: str | None, router_ids: list[str]) -> tuple[Blocker, ...]:
