@@ -72,10 +72,16 @@ class Server:
 
     def connect(self, cloud: str = "trellis") -> Any:
         """The SDK as somebody else would use it, without faults."""
+        return self._connection(cloud, network_endpoint_override=self.network_url)
+
+    def connect_by_proxy(self) -> Any:
+        """The SDK by the catalog's address."""
+        return self._connection("trellis")
+
+    def _connection(self, cloud: str, **overrides: str) -> Connection:
         clouds = yaml.safe_load((self.state_dir / CLOUDS_FILE).read_text())
         session = Session(auth=v3.Password(**clouds["clouds"][cloud]["auth"]))
-        region = from_session(session, region_name=REGION, network_endpoint_override=self.network_url)
-        return Connection(config=region)
+        return Connection(config=from_session(session, region_name=REGION, **overrides))
 
     def crash(self) -> None:
         """End the process that keeps both servers, without a word."""
