@@ -24,6 +24,7 @@ def main() -> int:
     parser.add_argument("--state-dir", type=Path, required=True)
     parser.add_argument("--shoot-seconds", type=float, default=Options.shoot_seconds)
     parser.add_argument("--workers", type=int, default=Options.workers)
+    parser.add_argument("--clouds", default="", help="with commas between")
     parser.add_argument("--report-fd", type=int, required=True)
     arguments = parser.parse_args()
     if os.fork():
@@ -33,7 +34,12 @@ def main() -> int:
         signal.signal(number, _end)
     with os.fdopen(arguments.report_fd, "w") as report:
         try:
-            box = start(arguments.state_dir, Options(shoot_seconds=arguments.shoot_seconds, workers=arguments.workers))
+            options = Options(
+                shoot_seconds=arguments.shoot_seconds,
+                clouds=tuple(filter(None, arguments.clouds.split(","))),
+                workers=arguments.workers,
+            )
+            box = start(arguments.state_dir, options)
         except SandboxError as error:
             print(error, file=report)
             return 1

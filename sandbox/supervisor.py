@@ -38,14 +38,24 @@ from temporalio.service import RPCError
 from sandbox.children import Child, Lock, end_orphan, holder_of, lock_path, take_lock
 from sandbox.ports import LOOPBACK, choose_ports, is_listening
 from sandbox.tls import server_certificate
-from sandbox.world import AwsAddress, FaultsAddress, GardenAddress, SandboxError, TemporalAddress, World, secluded
+from sandbox.vendors import VENDORS, Vendor
+from sandbox.world import (
+    AwsAddress,
+    CloudAddress,
+    FaultsAddress,
+    GardenAddress,
+    SandboxError,
+    TemporalAddress,
+    World,
+    secluded,
+)
 
 __all__ = ["Options", "Sandbox", "is_running", "launch", "start", "status", "stop"]
 
 _log = logging.getLogger("sandbox")
 
 SUPERVISOR = "supervisor"
-_SERVERS = ("temporal", "aws", "faults", "garden")
+_SERVERS = ("temporal", "aws", *VENDORS, "faults", "garden")
 # Everybody, the garden included, reaches `aws` and `garden` through the proxy that makes faults.
 _PORTS = ("temporal", "temporal-ui", "aws", "aws-itself", "garden", "garden-itself", "faults")
 _NAMESPACE = "default"
@@ -71,6 +81,7 @@ class Options:
 
     Attributes:
         shoot_seconds: How long the Garden takes to build a shoot.
+        clouds: The clouds beside AWS, of `sandbox.vendors.VENDORS`.
         workers: How many worker processes run; zero to run one's own.
         worker_env: More environment for the workers.
         dynamic_config: More dynamic configuration for Temporal's server, in its own JSON values.
@@ -78,6 +89,7 @@ class Options:
     """
 
     shoot_seconds: float = 5.0
+    clouds: tuple[str, ...] = ()
     workers: int = 1
     worker_env: Mapping[str, str] = field(default_factory=dict)
     dynamic_config: Mapping[str, str] = field(default_factory=dict)
@@ -177,27 +189,55 @@ class Sandbox:
             raise
 
     def _start_servers(self) -> None:
-        self._ports = ports = choose_ports(self.state_dir, list(_PORTS))
+        clouds = self._clouds
+        self._ports = ports = choose_ports(
+            self.state_dir, [*_PORTS, *(port for cloud in clouds for port in (cloud.name, f"{cloud.name}-itself"))]
+        )
         aws, garden, temporary = (self.state_dir / part for part in ("aws", "garden", "tmp"))
         shutil.rmtree(temporary, ignore_errors=True)
-        for directory in (aws, garden, temporary):
+        for directory in (aws, garden, temporary, *map(self._directory, clouds)):
             directory.mkdir(exist_ok=True)
         server_certificate(garden, "garden")  # which the garden and the proxy in front of it share
         self._add("temporal", self._temporal_command())
         self._add("aws", [*_module("sandbox.aws"), "--port", str(ports["aws-itself"]), "--state-dir", str(aws)])
+        for cloud in clouds:
+            if cloud.https:
+                server_certificate(self._directory(cloud), cloud.name)
+            self._add(cloud.name, cloud.command(ports[f"{cloud.name}-itself"], self._directory(cloud)))
+        proxied = [
+            f"{cloud.name}={ports[cloud.name]}={self._url(f'{cloud.name}-itself', cloud.scheme)}" for cloud in clouds
+        ]
+        encrypted = [f"{cloud.name}={self._directory(cloud)}" for cloud in clouds if cloud.https]
         self._add(
             "faults",
             [*_module("sandbox.faults"), "--control", str(ports["faults"]),
              "--proxy", f"aws={ports['aws']}={self._url('aws-itself')}",
              "--proxy", f"garden={ports['garden']}={self._url('garden-itself', 'https')}",
-             "--https", f"garden={garden}"],
+             *(part for proxy in proxied for part in ("--proxy", proxy)),
+             "--https", f"garden={garden}",
+             *(part for directory in encrypted for part in ("--https", directory))],
         )  # fmt: skip
         self._add(
             "garden",
             [*_module("sandbox.garden"), "--port", str(ports["garden-itself"]), "--state-dir", str(garden),
              "--url", self._url("garden", "https"), "--aws-endpoint", self._url("aws"),
-             "--shoot-seconds", str(self._options.shoot_seconds)],
+             "--shoot-seconds", str(self._options.shoot_seconds),
+             *(part for cloud in clouds
+               for part in cloud.garden_arguments(self._address(cloud), self._directory(cloud)))],
         )  # fmt: skip
+
+    @property
+    def _clouds(self) -> list[Vendor]:
+        unknown = [name for name in self._options.clouds if name not in VENDORS]
+        if unknown:
+            raise SandboxError(f"the sandbox has no cloud {', '.join(unknown)}; it has {', '.join(VENDORS)}")
+        return [VENDORS[name] for name in VENDORS if name in self._options.clouds]
+
+    def _directory(self, cloud: Vendor) -> Path:
+        return self.state_dir / cloud.name
+
+    def _address(self, cloud: Vendor) -> str:
+        return self._url(cloud.name, cloud.scheme)
 
     def _start_workers(self) -> None:
         environment = self.world.apply_to(os.environ) | _WORKER_ENV | dict(self._options.worker_env)
@@ -234,6 +274,18 @@ class Sandbox:
             aws=AwsAddress(endpoint=self._url("aws")),
             faults=FaultsAddress(url=self._url("faults")),
             processes={},
+            variables={
+                name: value
+                for cloud in self._clouds
+                for name, value in cloud.environment(self._address(cloud), self._directory(cloud)).items()
+            },
+            **{
+                cloud.name: CloudAddress(
+                    endpoint=self._address(cloud),
+                    certificate=str(cloud.authority(self._directory(cloud))) if cloud.https else None,
+                )
+                for cloud in self._clouds
+            },
         )
 
     def _save(self) -> None:
@@ -266,7 +318,10 @@ class Sandbox:
             case "aws":
                 return is_listening(self._ports["aws-itself"])
             case "faults":
-                return all(is_listening(self._ports[name]) for name in ("faults", "aws", "garden"))
+                proxied = ("aws", "garden", *(cloud.name for cloud in self._clouds))
+                return all(is_listening(self._ports[name]) for name in ("faults", *proxied))
+            case name if name in VENDORS:
+                return is_listening(self._ports[f"{name}-itself"])
             case "garden":
                 return is_listening(self._ports["garden-itself"]) and self._kubeconfig.exists()
             case _:
@@ -336,7 +391,7 @@ def launch(state_dir: Path, options: Options | None = None) -> World:
     state_dir = _prepared(state_dir)
     _refuse_second(state_dir)
     arguments = ["--state-dir", str(state_dir), "--shoot-seconds", str(options.shoot_seconds)]
-    arguments += ["--workers", str(options.workers)]
+    arguments += ["--workers", str(options.workers), "--clouds", ",".join(options.clouds)]
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb") as report, (state_dir / "logs" / f"{SUPERVISOR}.log").open("ab") as log:
         subprocess.run(

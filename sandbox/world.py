@@ -9,9 +9,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-__all__ = ["AwsAddress", "FaultsAddress", "GardenAddress", "SandboxError", "TemporalAddress", "World", "secluded"]
+__all__ = [
+    "AwsAddress",
+    "CloudAddress",
+    "FaultsAddress",
+    "GardenAddress",
+    "SandboxError",
+    "TemporalAddress",
+    "World",
+    "secluded",
+]
 
 _FILE = "sandbox.json"
 # The sandbox's cloud has no accounts: any key is let in. These are no secret.
@@ -21,7 +30,7 @@ _REGION = "eu-central-1"
 _NO_PROXY = ("NO_PROXY", "no_proxy")
 _LOOPBACK = ("127.0.0.1", "localhost")
 # What a shell may have set for the real world, and what would win over, or mix with, the sandbox's addresses.
-_SHADOWING = ("TEMPORAL_", "AWS_")
+_SHADOWING = ("TEMPORAL_", "AWS_", "CLOUDSDK_", "GOOGLE_", "AZURE_", "ALIBABA_CLOUD_", "OS_")
 _HARMLESS = frozenset({"AWS_PAGER"})
 
 
@@ -56,6 +65,13 @@ class AwsAddress(_Closed):
     secret_access_key: str = SECRET_ACCESS_KEY
 
 
+class CloudAddress(_Closed):
+    """Another cloud: its endpoint URL, and the certificate to trust where it is served over HTTPS."""
+
+    endpoint: str
+    certificate: str | None = None
+
+
 class FaultsAddress(_Closed):
     """Where faults are set: `{url}/faults`, see `sandbox.faults`."""
 
@@ -68,8 +84,14 @@ class World(_Closed):
     temporal: TemporalAddress
     garden: GardenAddress
     aws: AwsAddress
+    # Only those that were asked for.
+    gcp: CloudAddress | None = None
+    azure: CloudAddress | None = None
+    alicloud: CloudAddress | None = None
     faults: FaultsAddress
     processes: dict[str, int]
+    # What leads SDKs and command lines to the clouds beside AWS.
+    variables: dict[str, str] = Field(default_factory=dict)
 
     @classmethod
     def load(cls, state_dir: Path) -> Self:
@@ -106,6 +128,7 @@ class World(_Closed):
             "TRELLIS_GARDEN_KUBECONFIG": self.garden.kubeconfig,
             "TRELLIS_GARDEN_NAMESPACE": self.garden.namespace,
             "TRELLIS_TEMPORAL_UI": self.temporal.ui,
+            **self.variables,
         }
 
     def apply_to(self, environ: Mapping[str, str]) -> dict[str, str]:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
+_CLOUDS = "gcp,azure,alicloud"
+
 app = group("A small world on this machine: Temporal, clouds, a Garden and a worker.")
 app.add_typer(cli_fault.app, name="fault")
 
@@ -30,13 +32,15 @@ def start(
     state_dir: StateDir = DEFAULT_STATE_DIR,
     detach: Annotated[bool, Option("--detach", help="Go on in the background.")] = False,
     shoot_seconds: Annotated[float, Option(min=0, max=3600, help="How long a shoot takes to be built.")] = 5.0,
+    clouds: Annotated[str, Option(help="The clouds beside AWS, with commas between; empty for none.")] = _CLOUDS,
     workers: Annotated[int, Option(min=0, max=16, help="How many workers.")] = 1,
 ) -> None:
     """Start a sandbox; on a directory that was used before, with the state it had."""
     with sandbox_errors():
         from sandbox import supervisor
 
-        options = supervisor.Options(shoot_seconds=shoot_seconds, workers=workers)
+        wanted = tuple(filter(None, (cloud.strip() for cloud in clouds.split(","))))
+        options = supervisor.Options(shoot_seconds=shoot_seconds, clouds=wanted, workers=workers)
         if detach:
             _welcome(supervisor.launch(state_dir, options), state_dir)
             return
