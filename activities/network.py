@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from temporalio import activity
 
 from activities._attended import attended
+from activities._deletions import waiting_for_a_person
 from activities.clouds import Cloud
-from domain.errors import Code, TrellisError
 from domain.networks import NetworkOrder, NetworkRecord, NetworkSeen
 from domain.specs import Provider
 
@@ -37,14 +37,9 @@ class NetworkActivities:
         Whatever only a person can mend, a foreign resource inside as well as credentials without the right, is
         `blocked`: the deletion waits, and goes on when it is mended.
         """
-        try:
+        with waiting_for_a_person():
             cloud = await self._cloud(record.order)
             await attended(cloud.remove, record)
-        except TrellisError as error:
-            failure = error.failure
-            if failure.transient or failure.code is Code.BLOCKED:
-                raise
-            raise TrellisError(Code.BLOCKED, f"{failure.message} [{failure.code}]", failure.hint) from None
 
     async def _cloud(self, order: NetworkOrder) -> Cloud:
         return await self._clouds(order.provider, order.region, order.credentials)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from temporalio import activity
 
-from activities.gardener.manifest import belongs_to, found, same_place, shoot_manifest
+from activities._deletions import waiting_for_a_person
+from activities.gardener.manifest import belongs_to, belongs_to_another, found, same_place, shoot_manifest
 from activities.gardener.profile import CloudProfile
 from activities.gardener.status import ShootStatus
 from activities.heartbeat import heartbeating
@@ -104,26 +105,29 @@ class ShootActivities:
         """Ask Gardener to delete the cluster's shoot; gone or going already is success.
 
         Raises:
-            TrellisError: `conflict` where the shoot of that name is not the cluster's.
+            TrellisError: `blocked` where the shoot of that name has lost its labels, or where Gardener refuses for
+                another reason that only a person can mend; `eventual` where it took the request, and nothing followed.
         """
         async with heartbeating("asking Gardener to delete the shoot"):
-            shoot = await self._garden.shoot(shoot_name(key.tenant, key.cluster))
-            if shoot is None:
-                return
-            _check_owner(shoot, key)
-            if not ShootStatus.of(shoot).deleting:
+            with waiting_for_a_person():
+                shoot = await self._staying(key)
+                if shoot is None:
+                    return
                 await self._garden.delete_shoot(shoot)
+                if await self._staying(key):
+                    what = f"shoot {shoot['metadata']['name']} is still there, and its deletion was not taken note of"
+                    raise TrellisError(Code.EVENTUAL, what, "tried again by itself")
 
     @activity.defn
     async def await_shoot_gone(self, key: ClusterKey) -> None:
         """Wait until the shoot is gone. A deletion that had failed before the wait is tried again first.
 
         Raises:
-            TrellisError: `blocked` where the cloud refuses because of things that Gardener did not make; `forbidden`,
-                `quota` or `shoot-failed` where Gardener gave up for another reason; `conflict` where the shoot is not
-                the cluster's.
+            TrellisError: `blocked` where the cloud refuses because of things that Gardener did not make, where Gardener
+                gave up for another reason, or where the shoot has lost its labels.
         """
-        await self._follow(key, lambda status: status is None, lambda status: status.deletion_failure)
+        with waiting_for_a_person():
+            await self._follow(key, lambda status: status is None, lambda status: status.deletion_failure, leaving=True)
 
     @activity.defn
     async def find_shoot(self, key: ClusterKey) -> FoundShoot | None:
@@ -131,6 +135,14 @@ class ShootActivities:
         async with heartbeating("looking for the shoot"):
             shoot = await self._garden.shoot(shoot_name(key.tenant, key.cluster))
         return found(shoot) if shoot and belongs_to(shoot, key) else None
+
+    async def _staying(self, key: ClusterKey) -> Object | None:
+        """The cluster's shoot where its deletion is still to be asked for; None where it is gone, or on its way."""
+        shoot = await self._garden.shoot(shoot_name(key.tenant, key.cluster))
+        if shoot is None or belongs_to_another(shoot, key):
+            return None
+        _check_owner(shoot, key)
+        return None if ShootStatus.of(shoot).deleting else shoot
 
     async def _adopt(self, order: ShootOrder) -> None:
         name, cluster = order.plan.shoot.name, order.spec.name
@@ -149,6 +161,8 @@ class ShootActivities:
         key: ClusterKey,
         done: Callable[[ShootStatus | None], bool],
         failure_of: Callable[[ShootStatus], TrellisError | None],
+        *,
+        leaving: bool = False,
     ) -> None:
         """Look at each change of the cluster's shoot until it is `done`; raises its failures, but none from before.
 
@@ -157,6 +171,8 @@ class ShootActivities:
         name, before, pause = shoot_name(key.tenant, key.cluster), None, self._throttled_pause
         async with heartbeating("looking for the shoot") as report, self._garden.follow_shoot(name) as states:
             async for shoot in states:
+                if shoot is not None and leaving and belongs_to_another(shoot, key):
+                    return
                 if shoot is not None:
                     _check_owner(shoot, key)
                 status = ShootStatus.of(shoot) if shoot else None

@@ -81,8 +81,9 @@ class Fault(BaseModel):
         times: How many calls are struck.
         after: So many calls go through first.
         seconds: How long a `slow` call is held back.
+        caller: A text that the caller's user agent must contain: Trellis says `trellis`, Gardener does not.
         match: Texts that must all occur in the call, be it in its path, its headers or its body: a name, a tag, an
-            access key, a caller's user agent.
+            access key.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -93,6 +94,7 @@ class Fault(BaseModel):
     times: Annotated[int, Field(ge=1)] = 1
     after: Annotated[int, Field(ge=0)] = 0
     seconds: Annotated[float, Field(ge=0, le=600, allow_inf_nan=False)] = 1.0
+    caller: str = ""
     match: tuple[str, ...] = ()
 
     @field_validator("api")
@@ -106,7 +108,7 @@ class Fault(BaseModel):
         """Whether this call is hit; counts it."""
         if not self.times or api != self.api or not fnmatch.fnmatchcase(operation, self.operation):
             return False
-        if not all(call.says(text) for text in self.match):
+        if self.caller not in call.caller or not all(call.says(text) for text in self.match):
             return False
         if self.after:
             self.after -= 1

@@ -31,6 +31,7 @@ def add(
     times: Annotated[int, Option(help="How many calls are struck.")] = 1,
     after: Annotated[int, Option(help="So many calls go through first.")] = 0,
     seconds: Annotated[float, Option(help="How long a slow call is held back.")] = 1.0,
+    caller: Annotated[str, Option(help="What the user agent must contain, such as trellis.")] = "",
     match: Annotated[list[str] | None, Option(help="A text that must occur in the call; repeatable.")] = None,
     state_dir: StateDir = DEFAULT_STATE_DIR,
 ) -> None:
@@ -41,7 +42,7 @@ def add(
         with usage():
             fault = Fault.model_validate(
                 {"api": api, "operation": operation, "kind": kind, "times": times, "after": after, "seconds": seconds,
-                 "match": match or ()}
+                 "caller": caller, "match": match or ()}
             )  # fmt: skip
         _talk(state_dir, "POST", "/faults", fault.model_dump(mode="json"))
     err.print(f"{fault.kind} will strike {fault.api} {fault.operation}, {fault.times} time(s)")
@@ -52,7 +53,7 @@ def list_(state_dir: StateDir = DEFAULT_STATE_DIR, output: Output = OutputFormat
     """The faults that are set, and how often each still strikes."""
     with sandbox_errors():
         faults = _talk(state_dir, "GET", "/faults")["faults"]
-    _show(faults, ("api", "operation", "kind", "times", "after", "seconds", "match"), output)
+    _show(faults, ("api", "operation", "kind", "times", "after", "seconds", "caller", "match"), output)
 
 
 @app.command()

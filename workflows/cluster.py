@@ -238,24 +238,19 @@ class ClusterWorkflow:
         self._vpcs = sorted({*members, shoot.vpc} if shoot else members)
 
     async def _remove_shoot(self) -> None:
-        await workflow.execute_activity_method(
-            ShootActivities.delete_shoot, self._key, summary="delete the shoot", **UNTIL_DONE
-        )
+        await self._patiently(ShootActivities.delete_shoot, "delete the shoot")
+        await self._patiently(ShootActivities.await_shoot_gone, "await the shoot's end")
+
+    async def _patiently(self, step: Callable[[ShootActivities, ClusterKey], Awaitable[None]], summary: str) -> None:
+        """Do a step of the removal; where something is in its way, say so and go on as soon as that is mended."""
         try:
-            await workflow.execute_activity_method(
-                ShootActivities.await_shoot_gone, self._key, summary="await the shoot's end", **UNTIL_DONE
-            )
+            await workflow.execute_activity_method(step, self._key, summary=summary, **UNTIL_DONE)
         except FailureError as error:
             if is_cancelled_exception(error):
                 raise
             self._failure = failure_of(error)
             self._mark_stuck(True)
-            await workflow.execute_activity_method(
-                ShootActivities.await_shoot_gone,
-                self._key,
-                summary="await the shoot's end, patiently",
-                **PATIENT,
-            )
+            await workflow.execute_activity_method(step, self._key, summary=f"{summary}, patiently", **PATIENT)
             self._mark_stuck(False)
 
     async def _leave(self, vpc: str) -> None:

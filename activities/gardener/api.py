@@ -6,8 +6,10 @@ namespace only a few fields are read.
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,7 +19,7 @@ from kubernetes.aio.client import ApiClient, Configuration
 from activities.gardener.kubeconfig import from_file, short_lived
 from domain.errors import Code, TrellisError
 
-__all__ = ["Api", "ExpiredError", "Object"]
+__all__ = ["Api", "ExpiredError", "Object", "suppress_not_found"]
 
 Object = dict[str, Any]
 
@@ -25,6 +27,7 @@ Object = dict[str, Any]
 _USER_AGENT = "trellis"
 _CALL_TIMEOUT = 60.0
 _CONNECT_TIMEOUT = 10.0
+_LOOKS, _LOOK_PAUSE = 4, 0.5
 _MERGE_PATCH = "application/merge-patch+json"
 _FIELD_ERRORS = ("Invalid value:", "Unsupported value:", "Required value", "Duplicate value:")
 _QUOTA_ERRORS = ("exceeded quota", "quota limits exceeded")
@@ -32,6 +35,16 @@ _QUOTA_ERRORS = ("exceeded quota", "quota limits exceeded")
 
 class ExpiredError(Exception):
     """The version to watch from is too old: list again."""
+
+
+@contextmanager
+def suppress_not_found() -> Iterator[None]:
+    """Around calls for which what is not there is no failure."""
+    try:
+        yield
+    except TrellisError as error:
+        if error.failure.code is not Code.NOT_FOUND:
+            raise
 
 
 class Api:
@@ -68,6 +81,16 @@ class Api:
         """Read an object or a list; 404 is `not-found`. All methods raise `TrellisError` as `_failure` maps it."""
         return await self._call("GET", path, query=query)
 
+    async def find(self, path: str) -> Object | None:
+        """The object, or None once several looks have not found it: one alone may miss what was made a moment ago."""
+        for _ in range(_LOOKS - 1):
+            with suppress_not_found():
+                return await self.get(path)
+            await asyncio.sleep(_LOOK_PAUSE)
+        with suppress_not_found():
+            return await self.get(path)
+        return None
+
     async def read_all(self, path: str, query: Mapping[str, str] | None = None) -> tuple[list[Object], str]:
         """All items, page by page, and the version of the whole to watch from."""
         items: list[Object] = []
@@ -91,11 +114,8 @@ class Api:
     async def delete(self, path: str, uid: str | None = None) -> None:
         """Delete an object, only the one with this uid where it is given; gone already is success."""
         body = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
-        try:
+        with suppress_not_found():
             await self._call("DELETE", path, body={**body, "preconditions": {"uid": uid}} if uid else body)
-        except TrellisError as error:
-            if error.failure.code is not Code.NOT_FOUND:
-                raise
 
     async def watch(self, path: str, version: str, seconds: int) -> AsyncGenerator[tuple[str, Object]]:
         """Events after `version` as (type, object), for at most so many seconds; first a bookmark: the server answers.

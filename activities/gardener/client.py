@@ -6,9 +6,9 @@ import base64
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, aclosing
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
-from activities.gardener.api import Api, Object
+from activities.gardener.api import Api, Object, suppress_not_found
 from activities.gardener.watch import ShootWatch
 from domain.errors import Code, TrellisError
 
@@ -60,7 +60,7 @@ class Garden:
 
     async def shoot(self, name: str) -> Object | None:
         """The Shoot of that name, or None."""
-        return await self._found(f"{self._shoots}/{name}")
+        return await self._api.find(f"{self._shoots}/{name}")
 
     async def shoots(self, selector: str) -> list[Object]:
         """The Shoots with these labels."""
@@ -78,13 +78,9 @@ class Garden:
     async def delete_shoot(self, shoot: Object) -> None:
         """Confirm and ask for the deletion of exactly this Shoot; gone already is success."""
         name, uid = shoot["metadata"]["name"], shoot["metadata"]["uid"]
-        try:
+        with suppress_not_found():
             await self._annotate(name, {_CONFIRM_DELETION: "true"})
-        except TrellisError as error:
-            if error.failure.code is not Code.NOT_FOUND:
-                raise
-            return
-        await self._api.delete(f"{self._shoots}/{name}", uid)
+            await self._api.delete(f"{self._shoots}/{name}", uid)
 
     async def credentials_bindings(self) -> dict[str, str]:
         """The provider type of every CredentialsBinding of the project, by name."""
@@ -117,11 +113,3 @@ class Garden:
 
     async def _annotate(self, name: str, annotations: dict[str, str]) -> None:
         await self._api.patch(f"{self._shoots}/{name}", {"metadata": {"annotations": annotations}})
-
-    async def _found(self, path: str) -> dict[str, Any] | None:
-        try:
-            return await self._api.get(path)
-        except TrellisError as error:
-            if error.failure.code is Code.NOT_FOUND:
-                return None
-            raise

@@ -108,6 +108,11 @@ def selector(tenant: str, vpc: str) -> str:
     return f"{_TENANT}={tenant},{_VPC}={vpc},{_CLUSTER}"
 
 
+def belongs_to_another(shoot: dict[str, Any], key: ClusterKey) -> bool:
+    """Whether the shoot's labels name another cluster: then nothing of this one is left under its name."""
+    return all(label in _labels(shoot) for label in (_TENANT, _CLUSTER)) and not belongs_to(shoot, key)
+
+
 def belongs_to(shoot: dict[str, Any], key: ClusterKey) -> bool:
     """Whether Trellis made the shoot, and for this cluster."""
     labels = _labels(shoot)

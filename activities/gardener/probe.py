@@ -73,11 +73,11 @@ class Probe:
                 service = await self._api.post(f"{self._path}/services", _service(self._name))
                 self._node_port = service["spec"]["ports"][0]["nodePort"]
                 async for _ in _polls():
-                    pod = await self._api.get(f"{self._path}/pods/{self.hostname}")
-                    waiting = _reason(pod)
-                    if _is_ready(pod):
+                    pod = await self._api.find(f"{self._path}/pods/{self.hostname}")
+                    waiting = _reason(pod) if pod else "its pod is not to be found"
+                    if pod and _is_ready(pod):
+                        self._host = pod["status"]["hostIP"]
                         break
-                self._host = pod["status"]["hostIP"]
         except TimeoutError:
             what = f"the probe in cluster {self.cluster} (pod {self._name}/{self.hostname}) did not start: {waiting}"
             hint = f"check that its nodes have room and can pull {self._image}"

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import AsyncGenerator
 
 from activities.gardener.api import Api, ExpiredError, Object
-from domain.errors import Code, TrellisError
+from domain.errors import TrellisError
 
 __all__ = ["ShootWatch"]
 
@@ -51,7 +51,7 @@ class ShootWatch:
         self._followers[name].add(follower)
         self._ensure_running()
         try:
-            shoot = await self._read(name)
+            shoot = await self._api.find(f"{self._path}/{name}")
             if shoot is not None:
                 follower.start(shoot)
             while shoot is not None:
@@ -69,14 +69,6 @@ class ShootWatch:
             self._task.cancel()
             await asyncio.wait([self._task])
             self._task = None
-
-    async def _read(self, name: str) -> Object | None:
-        try:
-            return await self._api.get(f"{self._path}/{name}")
-        except TrellisError as error:
-            if error.failure.code is Code.NOT_FOUND:
-                return None
-            raise
 
     def _ensure_running(self) -> None:
         if self._task is None or self._task.done():

@@ -160,7 +160,7 @@ def test_faults_are_shown_until_they_have_struck_and_can_be_taken_back(proxy: st
 
 
 def test_a_text_that_must_occur_says_whose_calls_are_struck(proxy: str, control: str) -> None:
-    put(control, FaultKind.THROTTLE, match=["tenant-1", "python-httpx"], times=3)
+    put(control, FaultKind.THROTTLE, match=["tenant-1", "CreateVpc"], caller="python-httpx", times=3)
     called = [call(proxy, "CreateVpc", Name="tenant-2"), call(proxy, "CreateVpc", Name="tenant-1")]
     called.append(httpx.post(f"{proxy}/tenant-1", data={"Action": "CreateVpc"}, trust_env=False))
     other = {"Action": "CreateVpc", "Name": "tenant-1"}

@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from activities.clouds.aws._account import Account
-from activities.clouds.aws._ensure import Patience, ensure
+from activities.clouds.aws._ensure import ensure
+from activities.clouds.aws._patience import Patience
 from activities.clouds.aws._remove import remove, staying_inside
 from domain.errors import Code, TrellisError
 from domain.networks import Blocker, NetworkOrder, NetworkRecord, NetworkSeen, Owned
@@ -53,7 +54,7 @@ class AwsCloud:
     def remove(self, record: NetworkRecord) -> None:
         """See `Cloud.remove`."""
         self._check(record.order)
-        remove(self._account, record)
+        remove(self._account, record, self._patience)
 
     def blockers(self, record: NetworkRecord) -> tuple[Blocker, ...]:
         """See `Cloud.blockers`."""

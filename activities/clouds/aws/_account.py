@@ -124,12 +124,12 @@ class Account:
             filters["vpc-id"] = [vpc_id]
         return self.described(kind, filters)
 
-    def ours(self, record: NetworkRecord, kind: Kind, vpc_id: str | None = None) -> list[Json]:
+    def ours(self, record: NetworkRecord, kind: Kind) -> list[Json]:
         """What may be removed: what carries the tags, and is on record where there is a record."""
-        found = self.tagged(record.order, kind, vpc_id)
+        found = self.tagged(record.order, kind)
         if record.network is None:
             return found
-        return [item for item in found if item[kind.id] == record.network.parts.get(kind.name)]
+        return [item for item in found if item[kind.id] in {record.network.id, *record.network.parts.values()}]
 
     def owned(self) -> tuple[Owned, ...]:
         """Everything that carries this installation's tag."""
@@ -156,15 +156,17 @@ class Account:
 
     def check_tags(self, order: NetworkOrder, vpc: Json) -> None:
         """Raises `conflict` where a VPC on record does not carry this incarnation's tags: then it is not ours."""
-        tags = tags_of(vpc)
-        missing = [f"{key}={value}" for key, value in self._tags(order).items() if tags.get(key) != value]
-        if missing:
+        if missing := self._missing_tags(order, vpc):
             raise TrellisError(
                 Code.CONFLICT,
                 f"VPC {vpc['VpcId']} in {self.region} is on record for {order.vpc}, and does not carry the tags "
                 f"{', '.join(missing)}: it is left alone",
                 "put the tags back, or delete the VPC yourself",
             )
+
+    def carries_tags(self, order: NetworkOrder, item: Json) -> bool:
+        """Whether it carries this incarnation's tags."""
+        return not self._missing_tags(order, item)
 
     def check_account(self, order: NetworkOrder, network: Network) -> None:
         """Raises `conflict` where the credentials belong to another account: what is not found there is not gone."""
@@ -179,6 +181,10 @@ class Account:
                 f"{order.credentials} belong to {account}: nothing was touched",
                 f"put an access key of account {network.account} into the Secret behind the CredentialsBinding",
             )
+
+    def _missing_tags(self, order: NetworkOrder, item: Json) -> list[str]:
+        tags = tags_of(item)
+        return [f"{key}={value}" for key, value in self._tags(order).items() if tags.get(key) != value]
 
     def _tags(self, order: NetworkOrder) -> dict[str, str]:
         return {

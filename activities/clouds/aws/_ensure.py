@@ -5,15 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from ipaddress import IPv4Network
 from typing import Any
 
-from activities.clouds.aws._account import DHCP, GATEWAY, GROUP, VPC, Account, Json, Kind, attachments
+from activities.clouds.aws._account import DHCP, GATEWAY, GROUP, VPC, Account, Json, Kind
+from activities.clouds.aws._patience import Patience
 from domain.errors import Code, TrellisError
-from domain.networks import Network, NetworkOrder, NetworkRecord, NetworkSeen
+from domain.networks import Network, NetworkRecord, NetworkSeen
 
-__all__ = ["Patience", "ensure"]
+__all__ = ["ensure"]
 
 _GROUP_NAME = "trellis-nodes"
 _SUBNET = Kind("subnet", "describe_subnets", "Subnets", "SubnetId", "subnet")
@@ -24,23 +24,10 @@ _NODE_PORTS: Json = {"FromPort": 30000, "ToPort": 32767}
 _LEAVING_RULES: list[Json] = [{**_ALL_TRAFFIC, **_ANYWHERE}]
 
 
-@dataclass(frozen=True)
-class Patience:
-    """How long EC2 may take, in seconds. It is eventually consistent: what was just made may be unknown for a while.
-
-    `settle`: until what was just made counts as lost. `look`: how long a create whose answer was lost is looked for
-    before it counts as not having happened. `poll`: between two looks.
-    """
-
-    settle: float = 60.0
-    look: float = 10.0
-    poll: float = 1.0
-
-
 def ensure(account: Account, record: NetworkRecord, patience: Patience) -> NetworkSeen:
     """See `Cloud.ensure`."""
     with _visible_soon():
-        return _Ensuring(account, record.order, patience).network(record.network)
+        return _Ensuring(account, record, patience).network(record.network)
 
 
 @contextmanager
@@ -55,9 +42,10 @@ def _visible_soon() -> Iterator[None]:
 
 
 class _Ensuring:
-    def __init__(self, account: Account, order: NetworkOrder, patience: Patience) -> None:
+    def __init__(self, account: Account, record: NetworkRecord, patience: Patience) -> None:
         self._account = account
-        self._order = order
+        self._order = record.order
+        self._recorded = frozenset(record.network.parts) if record.network else frozenset()
         self._patience = patience
 
     def network(self, recorded: Network | None) -> NetworkSeen:
@@ -175,33 +163,41 @@ class _Ensuring:
                 with self._account.changing(f"switch on {attribute} of VPC {vpc_id}"):
                     self._account.change.modify_vpc_attribute(VpcId=vpc_id, **change)
 
+    def _found(self, kind: Kind, vpc_id: str | None = None) -> list[Json]:
+        """What carries the tags. What is on record was there before: it is looked for until patience ends."""
+        deadline = time.monotonic() + self._patience.look
+        while not (found := self._account.tagged(self._order, kind, vpc_id)):
+            if kind.name not in self._recorded or time.monotonic() > deadline:
+                break
+            time.sleep(self._patience.poll)
+        return found
+
     def _ensure_gateway(self, vpc_id: str) -> str:
-        found = self._account.tagged(self._order, GATEWAY)
-        for gateway in found:
-            if vpc_id in attachments(gateway):
-                return str(gateway["InternetGatewayId"])
+        # A VPC has one at most.
+        for gateway in self._account.described(GATEWAY, {"attachment.vpc-id": [vpc_id]}):
+            if not self._account.carries_tags(self._order, gateway):
+                raise TrellisError(
+                    Code.CONFLICT,
+                    f"attach an internet gateway to VPC {vpc_id}: {gateway['InternetGatewayId']} is attached already, "
+                    "which Trellis did not make",
+                    "detach that gateway, then retry",
+                )
+            return str(gateway["InternetGatewayId"])
+        ours = [str(gateway["InternetGatewayId"]) for gateway in self._found(GATEWAY)]
 
         def create() -> str:
             tags = self._account.specify(self._order, GATEWAY)
             made = self._account.change.create_internet_gateway(TagSpecifications=tags)
             return made["InternetGateway"]["InternetGatewayId"]
 
-        free = [str(gateway["InternetGatewayId"]) for gateway in found if not attachments(gateway)]
-        gateway_id = free[0] if free else self._made(GATEWAY, f"create an internet gateway for VPC {vpc_id}", create)
-        what = f"attach internet gateway {gateway_id} to VPC {vpc_id}"
-        if others := self._account.described(GATEWAY, {"attachment.vpc-id": [vpc_id]}):
-            raise TrellisError(
-                Code.CONFLICT,
-                f"{what}: {others[0]['InternetGatewayId']} is attached already, which Trellis did not make",
-                "detach that gateway, then retry",
-            )
-        with self._account.changing(what):
+        gateway_id = ours[0] if ours else self._made(GATEWAY, f"create an internet gateway for VPC {vpc_id}", create)
+        with self._account.changing(f"attach internet gateway {gateway_id} to VPC {vpc_id}"):
             self._account.change.attach_internet_gateway(InternetGatewayId=gateway_id, VpcId=vpc_id)
         return gateway_id
 
     def _ensure_dhcp(self, vpc: Json) -> str:
         vpc_id, current = vpc["VpcId"], str(vpc["DhcpOptionsId"])
-        found = [str(options["DhcpOptionsId"]) for options in self._account.tagged(self._order, DHCP)]
+        found = [str(options["DhcpOptionsId"]) for options in self._found(DHCP)]
         if current in found:
             return current
         region = self._account.region
@@ -231,7 +227,7 @@ class _Ensuring:
                 TagSpecifications=self._account.specify(self._order, GROUP),
             )["GroupId"]
 
-        if found := self._account.tagged(self._order, GROUP, vpc_id):
+        if found := self._found(GROUP, vpc_id):
             group = found[0]
         else:
             made = self._made(GROUP, f"create the nodes' security group in VPC {vpc_id}", create, vpc_id)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import dataclass, field
 from typing import Any
 
-from activities.clouds.aws._account import DHCP, GATEWAY, GROUP, VPC, Account, Json, attachments, tags_of
-from activities.clouds.aws._inventory import Inventory, take_inventory
+from activities.clouds.aws._account import DHCP, GATEWAY, GROUP, VPC, Account, Json, Kind, attachments, tags_of
+from activities.clouds.aws._inventory import take_inventory
+from activities.clouds.aws._patience import Patience
 from domain.errors import Code, TrellisError
 from domain.networks import Blocker, NetworkOrder, NetworkRecord
 
@@ -15,52 +18,90 @@ __all__ = ["remove", "staying_inside"]
 _SHOWN = 10
 
 
-def remove(account: Account, record: NetworkRecord) -> None:
+@dataclass
+class _Ours:
+    """What is left of a network, by id: what may be removed, and nothing else."""
+
+    vpcs: dict[str, Json] = field(default_factory=dict)
+    groups: dict[str, Json] = field(default_factory=dict)
+    gateways: dict[str, Json] = field(default_factory=dict)
+    options: dict[str, Json] = field(default_factory=dict)
+
+    def kinds(self) -> tuple[tuple[Kind, dict[str, Json]], ...]:
+        return (VPC, self.vpcs), (GROUP, self.groups), (GATEWAY, self.gateways), (DHCP, self.options)
+
+    def ids(self) -> set[str]:
+        return {one for _, found in self.kinds() for one in found}
+
+
+def remove(account: Account, record: NetworkRecord, patience: Patience) -> None:
     """See `Cloud.remove`."""
-    for vpc_id in _vpcs(account, record):
-        _remove_vpc(account, record, vpc_id)
+    ours = _seen(account, record, patience)
+    for vpc_id in ours.vpcs:
+        _remove_vpc(account, record, vpc_id, ours)
     # Detached ones: their VPC was removed by hand, or they never came to be attached.
-    for gateway in account.ours(record, GATEWAY):
+    for gateway in ours.gateways.values():
         _delete_gateway(account, gateway)
-    for options in account.ours(record, DHCP):
-        _delete_dhcp(account, record.order, options["DhcpOptionsId"])
+    for options_id in ours.options:
+        _delete_dhcp(account, record.order, options_id)
+    if left := _look(account, record).ids():
+        # EC2 may say "not found" of what is only not visible yet; what is deleted may also be listed for a moment.
+        what = f"delete the network {record.order.vpc} in {account.region}: {', '.join(sorted(left))} can still be seen"
+        raise TrellisError(Code.EVENTUAL, what, "tried again by itself")
 
 
 def staying_inside(account: Account, record: NetworkRecord) -> tuple[Blocker, ...]:
     """See `Cloud.blockers`."""
-    found = [_inventory(account, record, vpc_id).staying for vpc_id in _vpcs(account, record)]
+    ours = _look(account, record)
+    found = [take_inventory(account, vpc_id, frozenset(ours.ids())).staying for vpc_id in ours.vpcs]
     return tuple(blocker for blockers in found for blocker in blockers)
 
 
-def _vpcs(account: Account, record: NetworkRecord) -> list[str]:
-    """The VPC on record; without a record, what half-made attempts left."""
-    if record.network is None:
-        return [vpc["VpcId"] for vpc in account.tagged(record.order, VPC)]
-    vpc = account.vpc(record.network.id)
-    if vpc is None:
+def _seen(account: Account, record: NetworkRecord, patience: Patience) -> _Ours:
+    """What is left of the network, looked for until all that is on record was seen, or patience ends.
+
+    EC2 does not show at once what was made a moment ago, and what is overlooked here is never removed. Without a
+    record nobody knows how much there is: then patience ends the search.
+    """
+    on_record = {record.network.id, *record.network.parts.values()} if record.network else set()
+    deadline = time.monotonic() + patience.look
+    ours = _look(account, record)
+    while not (on_record and on_record <= ours.ids()) and time.monotonic() < deadline:
+        time.sleep(patience.poll)
+        for (_, known), (_, found) in zip(ours.kinds(), _look(account, record).kinds(), strict=True):
+            known.update(found)
+    if record.network and record.network.id not in ours.vpcs:
         account.check_account(record.order, record.network)
-        return []
-    account.check_tags(record.order, vpc)
-    return [vpc["VpcId"]]
+    return ours
 
 
-def _remove_vpc(account: Account, record: NetworkRecord, vpc_id: str) -> None:
-    groups = account.ours(record, GROUP, vpc_id)
+def _look(account: Account, record: NetworkRecord) -> _Ours:
+    """One look. The VPC on record is ours only with our tags, and without them nothing is touched."""
+    ours = _Ours()
+    for kind, found in ours.kinds():
+        found.update({str(item[kind.id]): item for item in account.ours(record, kind)})
+    if record.network and record.network.id not in ours.vpcs and (vpc := account.vpc(record.network.id)):
+        account.check_tags(record.order, vpc)
+    return ours
+
+
+def _remove_vpc(account: Account, record: NetworkRecord, vpc_id: str, ours: _Ours) -> None:
+    groups = [group for group in ours.groups.values() if group["VpcId"] == vpc_id]
     # A foreign group that one of ours refers to could not be removed by its owner: each would wait for the other.
     for group in groups:
         _drop_references(account, group)
     try:
-        _refuse_if_used(account, record, vpc_id)
+        _refuse_if_used(account, record, vpc_id, ours)
         for group_id in (group["GroupId"] for group in groups):
             with account.removing(f"delete security group {group_id} of VPC {vpc_id}"):
                 account.change.delete_security_group(GroupId=group_id)
-        for gateway in account.ours(record, GATEWAY):
+        for gateway in ours.gateways.values():
             _delete_gateway(account, gateway)
         with account.removing(_deletion(account, record, vpc_id)):
             account.change.delete_vpc(VpcId=vpc_id)
     except TrellisError as error:
         if error.failure.code is Code.BUSY:
-            _refuse_if_used(account, record, vpc_id)  # something came in meanwhile: say what
+            _refuse_if_used(account, record, vpc_id, ours)  # something came in meanwhile: say what
         raise
 
 
@@ -106,14 +147,8 @@ def _delete_dhcp(account: Account, order: NetworkOrder, options_id: str) -> None
         raise _blocked(what, tuple(blockers)) from None
 
 
-def _inventory(account: Account, record: NetworkRecord, vpc_id: str) -> Inventory:
-    ours = {group["GroupId"] for group in account.ours(record, GROUP, vpc_id)}
-    ours |= {gateway["InternetGatewayId"] for gateway in account.ours(record, GATEWAY)}
-    return take_inventory(account, vpc_id, frozenset(ours))
-
-
-def _refuse_if_used(account: Account, record: NetworkRecord, vpc_id: str) -> None:
-    inventory = _inventory(account, record, vpc_id)
+def _refuse_if_used(account: Account, record: NetworkRecord, vpc_id: str, ours: _Ours) -> None:
+    inventory = take_inventory(account, vpc_id, frozenset(ours.ids()))
     what = _deletion(account, record, vpc_id)
     if inventory.staying:
         raise _blocked(what, inventory.staying)

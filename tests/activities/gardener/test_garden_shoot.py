@@ -132,9 +132,21 @@ async def test_somebody_elses_shoot_is_left_alone(hand: HandGarden, steps: Steps
     foreign["metadata"]["labels"] = {"trellis.dev/tenant": "other", "trellis.dev/cluster": "alpha"}
     await hand.garden.create_shoot(foreign)
     await refused(steps.run(steps.shoots.create_shoot, order()), Code.CONFLICT)
-    for step in (steps.shoots.delete_shoot, steps.shoots.await_shoot_gone, steps.shoots.await_shoot):
-        await refused(steps.run(step, alpha), Code.CONFLICT)
+    await refused(steps.run(steps.shoots.await_shoot, alpha), Code.CONFLICT)
     assert await steps.run(steps.shoots.find_shoot, alpha) is None
+    await steps.run(steps.shoots.delete_shoot, alpha)
+    await steps.run(steps.shoots.await_shoot_gone, alpha)
+    assert "deletionTimestamp" not in hand.shoot(NAME)["metadata"]
+
+
+async def test_a_shoot_that_lost_its_labels_counts_as_the_clusters_and_blocks_its_removal(
+    hand: HandGarden, steps: Steps, alpha: ClusterKey
+) -> None:
+    bare = shoot_manifest(order())
+    del bare["metadata"]["labels"]
+    await hand.garden.create_shoot(bare)
+    for step in (steps.shoots.delete_shoot, steps.shoots.await_shoot_gone):
+        assert "labels" in str(await refused(steps.run(step, alpha), Code.BLOCKED))
     assert "deletionTimestamp" not in hand.shoot(NAME)["metadata"]
 
 
