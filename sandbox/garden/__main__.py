@@ -19,8 +19,9 @@ from sandbox.garden.providers.alicloud import Alicloud
 from sandbox.garden.providers.aws import Aws
 from sandbox.garden.providers.azure import Azure
 from sandbox.garden.providers.gcp import Gcp
+from sandbox.garden.providers.openstack import OpenStack
 from sandbox.garden.settings import Settings
-from sandbox.garden.start import open_alicloud, open_azure, open_gcp
+from sandbox.garden.start import open_alicloud, open_azure, open_gcp, open_openstack
 from sandbox.kube import Store
 from sandbox.tls import server_certificate
 
@@ -57,6 +58,7 @@ def main() -> None:
     parser.add_argument("--alicloud-endpoint", help="the URL of the sandbox's Alibaba Cloud; none: no shoots there")
     parser.add_argument("--azure-endpoint", help="the URL of the sandbox's Azure; none: no shoots there")
     parser.add_argument("--azure-authority", type=Path, help="the certificate that signed that of the sandbox's Azure")
+    parser.add_argument("--openstack-auth-url", help="the URL of the sandbox's Keystone; none: no shoots there")
     parser.add_argument("--shoot-seconds", type=float, default=5.0, help="how long a shoot's machines take")
     parser.add_argument("--retry-seconds", type=float, default=2.0, help="the pause before a first retry")
     arguments = parser.parse_args()
@@ -75,6 +77,9 @@ def main() -> None:
     if arguments.azure_endpoint:
         open_azure(store, arguments.azure_endpoint, arguments.azure_authority)
         clouds.append(Azure(arguments.azure_endpoint, arguments.azure_authority))
+    if arguments.openstack_auth_url:
+        open_openstack(store, arguments.openstack_auth_url)
+        clouds.append(OpenStack(arguments.openstack_auth_url))
     asyncio.run(_serve(listener, url, arguments.state_dir, store, settings, clouds))
     # A thread may still be in a call to a cloud. Nothing is lost: the operation begins again at the next start.
     sys.stdout.flush()

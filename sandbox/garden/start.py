@@ -105,6 +105,18 @@ def open_azure(store: Store, endpoint: str, authority: Path | None) -> None:
         store.update(GARDEN, "secrets", {**secret, "data": _encoded(principal)})
 
 
+def open_openstack(store: Store, auth_url: str) -> None:
+    """Puts the address of the sandbox's Keystone into the Secret `openstack`; one that somebody put there stays.
+
+    The CloudProfile, where Gardener looks else, has the addresses of real ones.
+    """
+    furnish(store)
+    secret = store.get(GARDEN, "secrets", NAMESPACE, "openstack")
+    _, user = _CREDENTIALS["openstack"]
+    if secret is not None and _encoded(user).items() <= secret["data"].items():
+        store.update(GARDEN, "secrets", {**secret, "data": _encoded({**user, "authURL": auth_url})})
+
+
 def cloud_profiles() -> list[Object]:
     """The CloudProfiles, one per provider."""
     files = resources.files("sandbox.garden.cloudprofiles").iterdir()
