@@ -1,6 +1,7 @@
-# `make demo` and `make test` set up what they need; the other targets too.
+# `make demo` and `make test` set up what they need; the other targets too. `make demo PROVIDER=gcp`: another cloud.
 .DELETE_ON_ERROR:
 PYTHON ?= python3
+PROVIDER ?= aws
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
@@ -17,7 +18,7 @@ $(READY): requirements-dev.lock pyproject.toml
 	touch $@
 
 demo: $(READY)
-	$(BIN)/trellis demo
+	$(BIN)/trellis demo --provider $(PROVIDER)
 
 test: $(READY)
 	$(BIN)/python -m pytest -n 4 --dist loadgroup --no-loadscope-reorder

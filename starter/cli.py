@@ -11,10 +11,13 @@ import atexit
 import os
 import sys
 from collections.abc import Sequence
+from typing import Annotated
 
 import typer
+from typer import Option
 
 from domain.errors import Code, Failure, TrellisError
+from domain.specs import Provider
 from starter import cli_cluster, cli_sandbox, cli_vpc
 from starter.console import BadUsageError, OutputFormat, err, print_failure
 from starter.options import Output, settings
@@ -55,12 +58,12 @@ def doctor(output: Output = OutputFormat.TABLE) -> None:
 
 
 @app.command()
-def demo() -> None:
+def demo(provider: Annotated[Provider, Option(help="Whose cloud.")] = Provider.AWS) -> None:
     """Three clusters share a VPC: the whole story, in a sandbox of its own, in under three minutes."""
     with sandbox_errors():
         from starter.demo import tell
 
-        asyncio.run(tell())
+        asyncio.run(tell(provider))
 
 
 def main() -> None:

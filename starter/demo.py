@@ -5,16 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import boto3
 from rich.panel import Panel
-from rich.table import Table
 from rich.text import Text
 
 from domain.errors import Code, TrellisError
@@ -24,6 +20,7 @@ from sandbox import supervisor
 from starter.client import Trellis
 from starter.console import out
 from starter.live import follow
+from starter.outside import OUTSIDES, Outside
 from starter.progress import await_cluster, await_deletion, await_vpc_end
 from starter.render import cluster_table
 from starter.space_map import SpaceMap, space_map
@@ -31,49 +28,64 @@ from worker.settings import Settings
 from worker.wiring import garden_of
 
 if TYPE_CHECKING:
-    from mypy_boto3_ec2 import EC2Client
-
+    from activities.gardener.client import Garden
     from sandbox.supervisor import Sandbox
 
 __all__ = ["tell"]
 
-_REGION = "eu-central-1"
+_TITLES = {
+    Provider.AWS: "AWS",
+    Provider.GCP: "Compute Engine",
+    Provider.AZURE: "Azure",
+    Provider.ALICLOUD: "Alibaba Cloud",
+    Provider.OPENSTACK: "OpenStack",
+}
 _VPC = "shared"
 _TOGETHER = ("alpha", "beta", "gamma")
 _LATER = "delta"
-_OPTIONS = supervisor.Options(shoot_seconds=4.0)
+_SHOOT_SECONDS = 4.0
 
 
-async def tell() -> None:
-    """Tell the story; ends with nothing left in the cloud.
+async def tell(provider: Provider) -> None:
+    """Tell the story of a provider; ends with nothing left in its cloud.
 
     Raises:
-        TrellisError: a chapter did not end as it should.
+        TrellisError: a chapter did not end as it should, or `invalid` where there is no such story.
     """
+    if provider not in OUTSIDES:
+        raise TrellisError(Code.INVALID, f"there is no demo for {provider}", f"choose one of: {', '.join(OUTSIDES)}")
+    clouds = () if provider is Provider.AWS else (provider.value,)  # AWS is always there
+    options = supervisor.Options(shoot_seconds=_SHOOT_SECONDS, clouds=clouds)
     began = time.monotonic()
     # A state directory per telling: so it can be told again, and twice at the same time.
     state_dir = Path(tempfile.mkdtemp(prefix="trellis-demo-"))
     keep = out.is_terminal and "CI" not in os.environ
-    _chapter(1, "A small world", "Temporal, AWS and a Garden start on this machine, and a Trellis worker.")
-    box = await asyncio.to_thread(supervisor.start, state_dir, _OPTIONS)
+    cloud = _TITLES[provider]
+    _chapter(1, "A small world", f"Temporal, {cloud} and a Garden start on this machine, and a Trellis worker.")
+    box = await asyncio.to_thread(supervisor.start, state_dir, options)
     try:
         environment = box.environment
         os.environ.clear()
         os.environ.update(environment)
         out.print(f"Watch along in Temporal's UI: {box.world.temporal.ui}")
-        await _Story(box, await Trellis.connect()).tell()
+        async with await garden_of(Settings()) as garden:
+            secret = await garden.credentials(provider.value)
+            outside = await asyncio.to_thread(OUTSIDES[provider].seen, secret)
+            await _Story(box, await Trellis.connect(), garden, provider, outside).tell()
     finally:
         await asyncio.to_thread(box.stop)
         if not keep:
             shutil.rmtree(state_dir, ignore_errors=True)
-    _farewell(box, state_dir if keep else None, time.monotonic() - began)
+    _farewell(box, provider, state_dir if keep else None, time.monotonic() - began)
 
 
 class _Story:
-    def __init__(self, box: Sandbox, trellis: Trellis) -> None:
+    def __init__(self, box: Sandbox, trellis: Trellis, garden: Garden, provider: Provider, outside: Outside) -> None:
         self._box = box
         self._trellis = trellis
-        self._ec2: EC2Client = boto3.client("ec2", region_name=_REGION)
+        self._garden = garden
+        self._provider = provider
+        self._outside = outside
 
     async def tell(self) -> None:
         await self._together()
@@ -86,7 +98,7 @@ class _Story:
     async def _together(self) -> None:
         _chapter(2, "Three clusters, one VPC", "All three ask at the same time; none knows of the others.")
         for name in _TOGETHER:
-            _command(f"trellis cluster create {name} --provider aws --region {_REGION} --vpc {_VPC} --wait")
+            _command(_create_line(self._provider, name))
         await asyncio.gather(*(self._create(name) for name in _TOGETHER))
         await follow({name: await_cluster(self._trellis, name, DEFAULT_TENANT) for name in _TOGETHER})
         await self._check_ready(*_TOGETHER)
@@ -103,18 +115,16 @@ class _Story:
 
     async def _from_outside(self) -> None:
         _chapter(4, "The same from outside", "What the cloud itself says, without Trellis.")
-        vpcs = await asyncio.to_thread(self._vpc_ids)
-        _expect(
-            len(vpcs) == 1, f"one VPC for {len(_TOGETHER)} clusters", f"VPCs in the cloud: {', '.join(vpcs) or 'none'}"
-        )
-        if not await asyncio.to_thread(self._show_by_cli, vpcs[0]):
-            await asyncio.to_thread(self._show_by_boto3, vpcs[0])
+        network = await self._only_network(f"one VPC for {len(_TOGETHER)} clusters")
+        for command, said in await asyncio.to_thread(lambda: list(self._outside.show(network))):
+            _command(command)
+            out.print(said)
 
     async def _crash(self) -> None:
         _chapter(
             5, "A crash", f"{_LATER} joins while {_TOGETHER[0]} leaves, and in the middle of it the worker is killed."
         )
-        _command(f"trellis cluster create {_LATER} --provider aws --region {_REGION} --vpc {_VPC} --wait")
+        _command(_create_line(self._provider, _LATER))
         await self._create(_LATER)
         await self._until_creating(_LATER)
         _command(f"trellis cluster delete {_TOGETHER[0]} --wait")
@@ -129,8 +139,7 @@ class _Story:
         )
         await self._check_ready(_LATER)
         await self._check_gone(_TOGETHER[0])
-        vpcs = await asyncio.to_thread(self._vpc_ids)
-        _expect(len(vpcs) == 1, "nothing was lost, nothing was done twice", f"VPCs in the cloud: {', '.join(vpcs)}")
+        await self._only_network("nothing was lost, nothing was done twice")
 
     async def _leave(self) -> None:
         staying = (*_TOGETHER[1:], _LATER)
@@ -146,13 +155,18 @@ class _Story:
 
     async def _nothing_left(self) -> None:
         _chapter(7, "Nothing is left", "Asked from outside: is there anything that was not there before?")
-        left = await asyncio.to_thread(lambda: list(_left_in(self._ec2)))
-        async with await garden_of(Settings()) as garden:
-            left += [f"shoot {shoot['metadata']['name']}" for shoot in await garden.shoots("")]
+        left = await asyncio.to_thread(lambda: list(map(str, self._outside.things())))
+        left += [f"shoot {shoot['metadata']['name']}" for shoot in await self._garden.shoots("")]
         _expect(not left, "nothing is left in the cloud, and no shoot in the Garden", f"left behind: {', '.join(left)}")
 
     async def _create(self, name: str) -> None:
-        await self._trellis.create_cluster(ClusterSpec(name=name, provider=Provider.AWS, region=_REGION, vpc=_VPC))
+        region = OUTSIDES[self._provider].region
+        await self._trellis.create_cluster(ClusterSpec(name=name, provider=self._provider, region=region, vpc=_VPC))
+
+    async def _only_network(self, proves: str) -> str:
+        networks = await asyncio.to_thread(self._outside.networks)
+        _expect(len(networks) == 1, proves, f"networks in the cloud: {', '.join(networks) or 'none'}")
+        return networks[0]
 
     async def _until_creating(self, name: str) -> None:
         """Wait until the cluster is in the middle of it: its shoot is being built."""
@@ -174,72 +188,6 @@ class _Story:
                 raise TrellisError.of(view.failure) if view.failure else _wrong(f"cluster {name} is {view.phase}")
         out.print(Text(f"✔ gone: {', '.join(names)}", style="green"))
 
-    def _vpc_ids(self) -> list[str]:
-        return [vpc["VpcId"] for vpc in self._ec2.describe_vpcs()["Vpcs"] if not vpc["IsDefault"]]
-
-    def _show_by_cli(self, vpc: str) -> bool:
-        """Whether the `aws` command is there and did it."""
-        aws = shutil.which("aws")
-        if aws is None:
-            return False
-        for arguments in (
-            ["describe-vpcs", "--vpc-ids", vpc, "--query", "Vpcs[].{VPC: VpcId, Range: CidrBlock, State: State}"],
-            ["describe-subnets", "--filters", f"Name=vpc-id,Values={vpc}", "--query",
-             "sort_by(Subnets, &CidrBlock)[].{Subnet: SubnetId, Range: CidrBlock, Zone: AvailabilityZone}"],
-        ):  # fmt: skip
-            command = ["aws", "ec2", *arguments, "--output", "table"]
-            answer = subprocess.run([aws, *command[1:]], env=self._env(), capture_output=True, text=True, check=False)
-            if answer.returncode != 0:
-                return False
-            _command(" ".join(repr(word) if " " in word else word for word in command))
-            out.print(answer.stdout.strip())
-        return True
-
-    def _show_by_boto3(self, vpc: str) -> None:
-        """The same, where there is no `aws` command."""
-        subnets = self._ec2.describe_subnets(Filters=[{"Name": "vpc-id", "Values": [vpc]}])["Subnets"]
-        _command(f'boto3.client("ec2").describe_subnets(Filters=[{{"Name": "vpc-id", "Values": ["{vpc}"]}}])')
-        table = Table(box=None, pad_edge=False, header_style="bold")
-        for column in ("SUBNET", "RANGE", "ZONE"):
-            table.add_column(column)
-        for subnet in sorted(subnets, key=lambda each: each["CidrBlock"]):
-            table.add_row(subnet["SubnetId"], subnet["CidrBlock"], subnet["AvailabilityZone"])
-        out.print(table)
-
-    def _env(self) -> dict[str, str]:
-        return self._box.environment | {"AWS_PAGER": ""}
-
-
-def _left_in(ec2: EC2Client) -> Iterable[str]:
-    """Everything in the region that does not belong to the VPC that AWS makes for every account."""
-    default = [vpc for vpc in ec2.describe_vpcs()["Vpcs"] if vpc["IsDefault"]]
-    own = {vpc["VpcId"] for vpc in default}
-    inside: dict[str, Callable[[], Any]] = {
-        "Vpcs": ec2.describe_vpcs,
-        "Subnets": ec2.describe_subnets,
-        "RouteTables": ec2.describe_route_tables,
-        "SecurityGroups": ec2.describe_security_groups,
-        "NetworkInterfaces": ec2.describe_network_interfaces,
-    }
-    for kind, describe in inside.items():
-        yield from (f"{kind} in {each['VpcId']}" for each in describe()[kind] if each["VpcId"] not in own)
-    for gateway in ec2.describe_internet_gateways()["InternetGateways"]:
-        if not own & {attachment["VpcId"] for attachment in gateway["Attachments"]}:
-            yield f"internet gateway {gateway['InternetGatewayId']}"
-    used = {vpc["DhcpOptionsId"] for vpc in default}
-    options = (each["DhcpOptionsId"] for each in ec2.describe_dhcp_options()["DhcpOptions"])
-    yield from (f"DHCP options {each}" for each in options if each not in used)
-    yield from _running_in(ec2)
-
-
-def _running_in(ec2: EC2Client) -> Iterable[str]:
-    """What costs money. EC2 goes on listing what is deleted or terminated for an hour."""
-    yield from (f"address {address['PublicIp']}" for address in ec2.describe_addresses()["Addresses"])
-    nats = ec2.describe_nat_gateways()["NatGateways"]
-    yield from (f"NAT gateway {nat['NatGatewayId']}" for nat in nats if nat["State"] != "deleted")
-    instances = [each for group in ec2.describe_instances()["Reservations"] for each in group["Instances"]]
-    yield from (f"instance {each['InstanceId']}" for each in instances if each["State"]["Name"] != "terminated")
-
 
 def _expect(holds: bool, good: str, bad: str) -> None:
     if not holds:
@@ -260,7 +208,12 @@ def _command(line: str) -> None:
     out.print(Text.assemble(("$ ", "dim"), (line, "bold")), soft_wrap=True)  # whole, to be copied
 
 
-def _farewell(box: Sandbox, state_dir: Path | None, seconds: float) -> None:
+def _create_line(provider: Provider, name: str) -> str:
+    region = OUTSIDES[provider].region
+    return f"trellis cluster create {name} --provider {provider} --region {region} --vpc {_VPC} --wait"
+
+
+def _farewell(box: Sandbox, provider: Provider, state_dir: Path | None, seconds: float) -> None:
     out.print()
     out.print(f"Told in {seconds:.0f} s. The sandbox has ended.")
     lines = ["Try next:"]
@@ -272,7 +225,7 @@ def _farewell(box: Sandbox, state_dir: Path | None, seconds: float) -> None:
     lines += [
         "  trellis sandbox start --detach              # a world that stays; prints the link to its Temporal UI",
         '  eval "$(trellis sandbox env)"                # aws, kubectl, temporal and trellis now look at it',
-        f"  trellis cluster create alpha --provider aws --region {_REGION} --vpc shared --wait",
+        f"  {_create_line(provider, _TOGETHER[0])}",
         "  trellis vpc map shared ; trellis vpc explain shared ; trellis doctor",
         "  kubectl get shoots -n garden-trellis",
         "  trellis sandbox stop",
