@@ -5,7 +5,7 @@ API has a port of its own, so that an SDK needs to know nothing but an address. 
 
     POST   /faults      {"api": "aws", "operation": "CreateVpc", "kind": "lost-response", "times": 2}
     GET    /faults      what is set, and how often each still strikes
-    DELETE /faults      all calls go through again
+    DELETE /faults      all calls go through again; ?match=TEXT: those that this text was to be found in
     GET    /operations  what was called since the start or the last DELETE, by whom, how often: what faults can strike
     DELETE /operations  counts anew
 
@@ -30,7 +30,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Protocol
 
-import httpx
+import aiohttp
 import uvicorn
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from starlette.applications import Starlette
@@ -39,6 +39,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
+from yarl import URL
 
 from sandbox.alicloud.faults import AlibabaCloud
 from sandbox.aws.faults import Ec2
@@ -53,7 +54,7 @@ __all__ = ["Call", "Dialect", "Fault", "FaultKind", "Faults", "control_app", "li
 _METHODS = ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"]
 _HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding"}
 # The servers close idle connections after five seconds: one that is about to be closed is not used again.
-_LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=64, keepalive_expiry=2.0)
+_KEEP_ALIVE = 2.0
 
 _log = logging.getLogger(__name__)
 
@@ -130,10 +131,10 @@ class Faults:
         with self._lock:
             self._set.append(fault)
 
-    def clear(self) -> None:
-        """Let all calls through again."""
+    def clear(self, match: str | None = None) -> None:
+        """Let all calls through again, or those that faults with this text were to strike."""
         with self._lock:
-            self._set.clear()
+            self._set = [fault for fault in self._set if match is not None and match not in fault.match]
 
     def pending(self) -> list[Fault]:
         """Those that still strike."""
@@ -208,21 +209,20 @@ DIALECTS: Mapping[str, Dialect] = {
 
 def proxy_app(api: str, upstream: str, faults: Faults, authority: Path | None = None) -> ASGIApp:
     """The proxy in front of one API, whose dialect must be known; `authority` signed an upstream's HTTPS."""
-    verify = ssl.create_default_context(cafile=authority) if authority else True
-    client = httpx.AsyncClient(timeout=None, limits=_LIMITS, trust_env=False, verify=verify)  # noqa: S113 - callers have time-outs
+    server = _Upstream(upstream, authority)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        async with client:
-            yield
+        yield
+        await server.close()
 
-    proxy = _Proxy(api, upstream, faults, client)
+    proxy = _Proxy(api, server, faults)
     return Starlette(routes=[Route("/{path:path}", proxy.handle, methods=_METHODS)], lifespan=lifespan)
 
 
 class _Proxy:
-    def __init__(self, api: str, upstream: str, faults: Faults, client: httpx.AsyncClient) -> None:
-        self._api, self._upstream, self._faults, self._client = api, upstream, faults, client
+    def __init__(self, api: str, upstream: _Upstream, faults: Faults) -> None:
+        self._api, self._upstream, self._faults = api, upstream, faults
         self._dialect = DIALECTS[api]
 
     async def handle(self, request: Request) -> Response:
@@ -231,7 +231,7 @@ class _Proxy:
         fault = self._faults.take(self._api, operation, call)
         try:
             return await self._struck(fault, operation, call) if fault else await self._passed_on(call)
-        except httpx.TransportError as error:
+        except (aiohttp.ClientError, OSError) as error:
             # As it would be without a proxy: the server is away, or went away in the middle.
             _log.warning("%s %s: %s: %s", self._api, operation, type(error).__name__, error)
             return _Broken()
@@ -252,21 +252,45 @@ class _Proxy:
         return self._dialect.error(fault.kind, operation)
 
     async def _passed_on(self, call: Call) -> Response:
-        answer = await self._sent(call)
-        closing = BackgroundTask(answer.aclose)
+        answer = await self._upstream.send(call)
         return StreamingResponse(
-            answer.aiter_raw(), answer.status_code, _end_to_end(answer.headers), background=closing
+            answer.content.iter_any(),
+            answer.status,
+            _end_to_end(answer.headers),
+            background=BackgroundTask(answer.close),
         )
 
     async def _let_happen(self, call: Call) -> None:
-        await (await self._sent(call)).aclose()
+        (await self._upstream.send(call)).close()
 
-    async def _sent(self, call: Call) -> httpx.Response:
+
+class _Upstream:
+    """The API itself."""
+
+    def __init__(self, url: str, authority: Path | None) -> None:
+        self._url = url
+        self._verify = ssl.create_default_context(cafile=authority) if authority else True
+        self._session: aiohttp.ClientSession | None = None
+
+    async def send(self, call: Call) -> aiohttp.ClientResponse:
         """The answer as soon as it begins: the effect has happened."""
-        url = self._upstream + call.target
-        return await self._client.send(
-            httpx.Request(call.method, url, headers=call.headers, content=call.body), stream=True
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEP_ALIVE, ssl=self._verify),
+                timeout=aiohttp.ClientTimeout(total=None),
+                auto_decompress=False,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
+            )
+        url = URL(self._url + call.target, encoded=True)
+        return await self._session.request(
+            call.method, url, headers=call.headers, data=call.body or None, allow_redirects=False
         )
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._session is not None:
+            await self._session.close()
 
 
 def control_app(faults: Faults) -> ASGIApp:
@@ -274,7 +298,7 @@ def control_app(faults: Faults) -> ASGIApp:
 
     async def handle_faults(request: Request) -> Response:
         if request.method == "DELETE":
-            faults.clear()
+            faults.clear(request.query_params.get("match"))
         if request.method == "POST":
             try:
                 faults.add(Fault.model_validate_json(await request.body()))
@@ -382,7 +406,6 @@ async def _serve(servers: list[_Server]) -> None:
 def _config(app: ASGIApp, files: ServerCertificate | None = None) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        lifespan="off",
         access_log=False,
         log_level="warning",
         timeout_graceful_shutdown=1,

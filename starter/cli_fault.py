@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -65,19 +66,24 @@ def operations(state_dir: StateDir = DEFAULT_STATE_DIR, output: Output = OutputF
 
 
 @app.command()
-def clear(state_dir: StateDir = DEFAULT_STATE_DIR) -> None:
+def clear(
+    match: Annotated[str | None, Option(help="Only the faults that were set with this text.")] = None,
+    state_dir: StateDir = DEFAULT_STATE_DIR,
+) -> None:
     """Let all calls through again."""
     with sandbox_errors():
-        _talk(state_dir, "DELETE", "/faults")
-    err.print("no fault is set")
+        left = _talk(state_dir, "DELETE", "/faults", query={} if match is None else {"match": match})["faults"]
+    err.print(f"{len(left)} fault(s) are still set" if left else "no fault is set")
 
 
-def _talk(state_dir: Path, method: str, path: str, body: object = None) -> dict[str, Any]:
+def _talk(
+    state_dir: Path, method: str, path: str, body: object = None, query: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     import httpx
 
     url = running_world(state_dir).faults.url
     try:
-        answer = httpx.request(method, url + path, json=body, trust_env=False)
+        answer = httpx.request(method, url + path, json=body, params=query, trust_env=False)
     except httpx.TransportError as error:
         raise TrellisError(
             Code.UNAVAILABLE,

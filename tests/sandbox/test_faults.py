@@ -155,6 +155,9 @@ def test_faults_are_shown_until_they_have_struck_and_can_be_taken_back(proxy: st
     call(proxy, "CreateVpc")
     (shown,) = httpx.get(control, trust_env=False).json()["faults"]
     assert Fault.model_validate(shown).times == 1
+    put(control, FaultKind.QUOTA, operation="CreateVpc", match=["tenant-1"])
+    (left,) = httpx.delete(control, params={"match": "tenant-1"}, trust_env=False).json()["faults"]
+    assert left == shown
     assert httpx.delete(control, trust_env=False).json() == {"faults": []}
     assert call(proxy, "CreateVpc").status_code == 200
 
