@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 from temporalio import activity
@@ -10,7 +11,11 @@ from activities._attended import attended
 from activities._deletions import waiting_for_a_person
 from activities.clouds import Cloud
 from domain.networks import NetworkOrder, NetworkRecord, NetworkSeen
+from domain.shoots import NatGateway
 from domain.specs import Provider
+
+# A router takes seconds to change, a shoot minutes to get there.
+_LOOK_SECONDS = 3.0
 
 __all__ = ["CloudSource", "NetworkActivities"]
 
@@ -40,6 +45,18 @@ class NetworkActivities:
         with waiting_for_a_person():
             cloud = await self._cloud(record.order)
             await attended(cloud.remove, record)
+
+    @activity.defn
+    async def await_nat_gateway(self, nat: NatGateway) -> None:
+        """Wait until a shoot's NAT gateway is on its router, or gone from it."""
+        cloud = await self._cloud(nat.record.order)
+        while True:
+            inside = await attended(cloud.blockers, nat.record)
+            there = any(each.kind == "nat-gateway" and each.owner == nat.shoot for each in inside)
+            if there is nat.present:
+                return
+            activity.heartbeat(f"waiting for the NAT gateway of {nat.shoot} to {'come' if nat.present else 'go'}")
+            await asyncio.sleep(_LOOK_SECONDS)
 
     async def _cloud(self, order: NetworkOrder) -> Cloud:
         return await self._clouds(order.provider, order.region, order.credentials)

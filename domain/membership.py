@@ -12,22 +12,15 @@ from ipaddress import IPv4Network
 
 from domain.addressing import Allocator
 from domain.errors import Code, Failure, TrellisError
-from domain.messages import Answer, FreeSpace, Grant, Join, Leave
-from domain.networks import Network
+from domain.messages import Answer, FreeSpace, Grant, Join, Leave, Letter
+from domain.networks import Network, NetworkOrder
 from domain.ranges import check_ranges
-from domain.specs import Frozen, VpcSpec
+from domain.specs import VpcSpec
 from domain.states import Member
 
-__all__ = ["Letter", "Membership"]
+__all__ = ["Membership"]
 
 _DEPARTED_MAX = 1_000
-
-
-class Letter(Frozen):
-    """An answer and the workflow it goes to."""
-
-    workflow_id: str
-    answer: Answer
 
 
 class Membership:
@@ -127,10 +120,12 @@ class Membership:
         self._depart(cluster, known.token)
         return True
 
-    def grant(self, network: Network) -> None:
+    def grant(self, network: Network, order: NetworkOrder | None = None) -> None:
         """Answer all who wait: the network is ready."""
         for member in self._take_waiting():
-            grant = Grant(block=member.block, slot=self._slot(member.block), network=network, cidrs=self.spec.cidrs)
+            grant = Grant(
+                block=member.block, slot=self._slot(member.block), network=network, order=order, cidrs=self.spec.cidrs
+            )
             self.letters.append(Letter(workflow_id=member.workflow_id, answer=Answer(token=member.token, grant=grant)))
             self._members[member.cluster] = member.model_copy(update={"granted": True})
 

@@ -11,13 +11,13 @@ from datetime import datetime
 from enum import StrEnum
 
 from domain.errors import Failure
-from domain.networks import Network, Zone
+from domain.networks import Network, NetworkOrder, Zone
 from domain.shoots import ShootKey
 from domain.specs import DEFAULT_PODS, DEFAULT_SERVICES, Cidr, Frozen, Provider, VpcSpec
 
 __all__ = [
-    "Answer", "ClusterPhase", "ClusterView", "FreeSpace", "Grant", "Join", "Leave", "MemberView", "SpaceView",
-    "VpcPhase", "VpcView",
+    "Answer", "Claim", "ClusterPhase", "ClusterView", "FreeSpace", "Grant", "Join", "Leave", "Letter", "MemberView",
+    "SpaceView", "VpcPhase", "VpcView",
 ]  # fmt: skip
 
 
@@ -44,22 +44,40 @@ class Leave(Frozen):
     token: int
 
 
+class Claim(Frozen):
+    """A cluster wants to be the only one that works on a part of the network, such as a router."""
+
+    cluster: str
+    token: int
+    part: str
+
+
 class Grant(Frozen):
     """A block in a network that is ready. `slot` is the block's position in the VPC, counted in blocks of its size."""
 
     block: Cidr
     slot: int = 0
     network: Network
+    # What the network was made from; with `network`, its record.
+    order: NetworkOrder | None = None
     cidrs: tuple[Cidr, ...]
 
 
 class Answer(Frozen):
-    """A VPC's answer: exactly one of granted, refused or left."""
+    """A VPC's answer: exactly one of granted, refused, left, or a part lent."""
 
     token: int
     grant: Grant | None = None
     refused: Failure | None = None
     left: bool = False
+    lent: str | None = None
+
+
+class Letter(Frozen):
+    """An answer and the workflow it goes to."""
+
+    workflow_id: str
+    answer: Answer
 
 
 class ClusterPhase(StrEnum):

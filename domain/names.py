@@ -62,6 +62,11 @@ def shoot_name(tenant: str, cluster: str) -> str:
     return "t" + base64.b32encode(digest).decode().lower()[: _SHOOT_LENGTH - 1]
 
 
+def technical_id(namespace: str, shoot: str) -> str:
+    """The shoot's name in the clouds: the prefix of what Gardener makes for it (gardener, ComputeTechnicalID)."""
+    return f"shoot--{namespace.removeprefix('garden-')}--{shoot}"
+
+
 def bounded(name: str, limit: int) -> str:
     """`name` itself where it fits into `limit` characters, else cut and made unique by a hash of the whole."""
     if len(name) <= limit:

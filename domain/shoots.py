@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from domain.networks import Layout, Network
+from domain.networks import Layout, Network, NetworkRecord
 from domain.specs import Cidr, ClusterSpec, Frozen, Provider
 
-__all__ = ["ClusterKey", "FoundShoot", "Reach", "ShootKey", "ShootOrder", "ShootPlan", "VerifyConnectivity"]
+__all__ = [
+    "ClusterKey",
+    "FoundShoot",
+    "NatGateway",
+    "Reach",
+    "ShootKey",
+    "ShootOrder",
+    "ShootPlan",
+    "VerifyConnectivity",
+]
 
 
 class ClusterKey(Frozen):
@@ -66,6 +75,14 @@ class Reach(Frozen):
 
     peers: tuple[str, ...] = ()
     note: str = ""
+
+
+class NatGateway(Frozen):
+    """Wait until a shoot's NAT gateway is there, or gone. `shoot` is the technical id."""
+
+    record: NetworkRecord
+    shoot: str
+    present: bool
 
 
 class VerifyConnectivity(Frozen):

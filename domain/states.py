@@ -7,7 +7,7 @@ from datetime import datetime
 from pydantic import Field
 
 from domain.errors import Failure
-from domain.messages import Grant
+from domain.messages import Claim, Grant
 from domain.networks import Layout, Network
 from domain.shoots import Reach, ShootPlan
 from domain.specs import Cidr, ClusterSpec, Frozen, VpcSpec
@@ -82,6 +82,7 @@ class VpcState(Frozen):
     foreign: tuple[Cidr, ...] = ()
     retained: bool = False
     lost: bool = False
+    claims: tuple[Claim, ...] = ()
     failure: Failure | None = None
     notes: tuple[Note, ...] = ()
 

@@ -69,6 +69,7 @@ async def trellis_worker(
             activities=[
                 network.ensure_network,
                 network.remove_network,
+                network.await_nat_gateway,
                 shoots.plan_shoot,
                 shoots.create_shoot,
                 shoots.await_shoot,

@@ -8,6 +8,7 @@ failure. Every step is idempotent, so the clean-up needs no record of how far th
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import TypeVar
@@ -20,13 +21,15 @@ with workflow.unsafe.imports_passed_through():
     from activities.attributes import PHASE, STUCK
     from activities.connectivity import ConnectivityActivities
     from activities.membership import MembershipActivities
+    from activities.network import NetworkActivities
     from activities.shoot import ShootActivities
     from domain.errors import Failure, TrellisError
     from domain.layout import cut
-    from domain.messages import Answer, ClusterPhase, ClusterView, Grant, Join, Leave
-    from domain.names import vpc_workflow_id
-    from domain.networks import Layout
-    from domain.shoots import ClusterKey, Reach, ShootOrder, ShootPlan, VerifyConnectivity
+    from domain.messages import Answer, Claim, ClusterPhase, ClusterView, Grant, Join, Leave
+    from domain.names import technical_id, vpc_workflow_id
+    from domain.networks import Layout, NetworkRecord
+    from domain.routers import router_of
+    from domain.shoots import ClusterKey, NatGateway, Reach, ShootOrder, ShootPlan, VerifyConnectivity
     from domain.specs import OnFailure
     from domain.states import ClusterInput, ClusterState, Decision
     from workflows.failures import failure_of
@@ -62,6 +65,7 @@ class ClusterWorkflow:
         self._answer: Answer | None = None
         self._decision: str | None = None
         self._choices: tuple[str, ...] = ()
+        self._has_router = False
         self._leaving = False
         self._cancelled = False
 
@@ -165,18 +169,22 @@ class ClusterWorkflow:
             spec=spec, plan=self._plan, network=self._grant.network, layout=self._layout, slot=self._grant.slot
         )
         self._enter(ClusterPhase.CREATING)
+        await self._claim_router()
         await self._step(
             lambda: workflow.execute_activity_method(
                 ShootActivities.create_shoot, order, summary=f"create shoot {order.plan.shoot.name}", **LONG
             )
         )
-        await self._step(
-            lambda: workflow.execute_activity_method(
-                ShootActivities.await_shoot, self._key, summary=f"await shoot {order.plan.shoot.name}", **LONG
-            )
-        )
+        await self._freeing_router(self._await_shoot, present=True)
         self._enter(ClusterPhase.VERIFYING)
         await self._step(self._verify, skip=lambda: None)
+
+    async def _await_shoot(self) -> None:
+        await self._step(
+            lambda: workflow.execute_activity_method(
+                ShootActivities.await_shoot, self._key, summary="await the shoot", **LONG
+            )
+        )
 
     async def _join(self) -> Grant:
         spec = self._spec
@@ -205,6 +213,53 @@ class ClusterWorkflow:
         assert answer.grant
         return answer.grant
 
+    # Where clusters share a router that each of them changes, they do so one at a time (`domain.leases`).
+
+    async def _claim_router(self) -> None:
+        """Wait until no other cluster works on the router."""
+        claim = self._claim()
+        if claim is None:
+            return
+        while (await self._ask(lambda: self._tell_vpc("claim", claim))).lent != claim.part:
+            """An answer to something else; the one to the claim is still to come."""
+        self._has_router = True
+
+    async def _freeing_router(self, work: Callable[[], Awaitable[None]], *, present: bool) -> None:
+        """Wait for the shoot. The next cluster gets the router as soon as this one's NAT gateway is there, or gone."""
+        watch = asyncio.ensure_future(self._watch_nat_gateway(present=present))
+        try:
+            await work()
+        except BaseException:
+            await _ended(watch)
+            raise
+        await _ended(watch)  # what it waits for has come with the shoot
+        await self._give_router_back()
+
+    async def _watch_nat_gateway(self, *, present: bool) -> None:
+        grant, plan = self._grant, self._plan
+        if not (self._has_router and grant and grant.order and plan):
+            return
+        nat = NatGateway(
+            record=NetworkRecord(order=grant.order, network=grant.network),
+            shoot=technical_id(plan.shoot.namespace, plan.shoot.name),
+            present=present,
+        )
+        await workflow.execute_activity_method(
+            NetworkActivities.await_nat_gateway, nat, summary=f"watch the NAT gateway of {nat.shoot}", **UNTIL_DONE
+        )
+        await self._give_router_back()
+
+    async def _give_router_back(self) -> None:
+        claim = self._claim()
+        if self._has_router and claim:
+            await self._tell_vpc("give_back", claim)
+            self._has_router = False  # not before: what is cancelled here is said again
+
+    def _claim(self) -> Claim | None:
+        grant, spec = self._grant, self._spec
+        router = router_of(spec.provider, grant.network, grant.slot) if grant and spec else None
+        return Claim(cluster=self._name, token=self._token, part=router) if router else None
+
     async def _verify(self) -> None:
         spec = self._spec
         assert spec is not None
@@ -223,6 +278,7 @@ class ClusterWorkflow:
         if self._spec is None:
             await self._recall()
         if self._spec is None or self._grant:
+            await self._claim_router()
             await self._remove_shoot()
         for vpc in self._vpcs:
             await self._leave(vpc)
@@ -239,7 +295,9 @@ class ClusterWorkflow:
 
     async def _remove_shoot(self) -> None:
         await self._patiently(ShootActivities.delete_shoot, "delete the shoot")
-        await self._patiently(ShootActivities.await_shoot_gone, "await the shoot's end")
+        await self._freeing_router(
+            lambda: self._patiently(ShootActivities.await_shoot_gone, "await the shoot's end"), present=False
+        )
 
     async def _patiently(self, step: Callable[[ShootActivities, ClusterKey], Awaitable[None]], summary: str) -> None:
         """Do a step of the removal; where something is in its way, say so and go on as soon as that is mended."""
@@ -254,15 +312,8 @@ class ClusterWorkflow:
             self._mark_stuck(False)
 
     async def _leave(self, vpc: str) -> None:
-        handle = workflow.get_external_workflow_handle(vpc_workflow_id(self._tenant, vpc))
-
-        async def ask() -> None:
-            try:
-                await handle.signal("leave", Leave(cluster=self._name, token=self._token))
-            except ApplicationError:  # no such workflow runs: nobody counts this cluster
-                self._answer = Answer(token=self._token, left=True)
-
-        while not (await self._ask(ask)).left:
+        leave = Leave(cluster=self._name, token=self._token)
+        while not (await self._ask(lambda: self._tell_vpc("leave", leave, vpc))).left:
             """A late answer to the join; the one to the leave is still to come."""
 
     # --- the machinery ---------------------------------------------------------------------------------------------
@@ -277,6 +328,16 @@ class ClusterWorkflow:
             except TimeoutError:
                 continue
         return self._answer
+
+    async def _tell_vpc(self, signal: str, message: Leave | Claim, vpc: str | None = None) -> None:
+        """Signal a VPC. Where none of that name runs nobody counts this cluster, and nobody else is in its way."""
+        name = vpc or (self._spec.vpc_name if self._spec else "")
+        handle = workflow.get_external_workflow_handle(vpc_workflow_id(self._tenant, name))
+        try:
+            await handle.signal(signal, message)
+        except ApplicationError:
+            lent = message.part if isinstance(message, Claim) else None
+            self._answer = Answer(token=self._token, left=lent is None, lent=lent)
 
     async def _step(self, step: Callable[[], Awaitable[T]], skip: Callable[[], T] | None = None) -> T:
         """Do a step; where the cluster is to be held on failure, wait for a person and do as told."""
@@ -372,3 +433,10 @@ class ClusterWorkflow:
         if self._choices:
             lines.append("signals that help: " + ", ".join(f"`{choice}`" for choice in (*self._choices, "deprovision")))
         workflow.set_current_details("\n\n".join(lines))
+
+
+async def _ended(task: asyncio.Future[None]) -> None:
+    """Cancel a task and wait until it has really ended; how does not matter."""
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError, FailureError):
+        await task

@@ -18,8 +18,9 @@ with workflow.unsafe.imports_passed_through():
     from activities.attributes import PHASE, STUCK
     from activities.network import NetworkActivities
     from domain.errors import Code, Failure
-    from domain.membership import Letter, Membership
-    from domain.messages import Join, Leave, MemberView, SpaceView, VpcPhase, VpcView
+    from domain.leases import Leases
+    from domain.membership import Membership
+    from domain.messages import Claim, Join, Leave, Letter, MemberView, SpaceView, VpcPhase, VpcView
     from domain.names import cluster_workflow_id
     from domain.networks import NetworkOrder, NetworkRecord
     from domain.states import Decision, Note, Release, VpcInput, VpcState
@@ -42,6 +43,7 @@ class VpcWorkflow:
         self._book = Membership(start.spec, state.members, state.departed, state.foreign)
         self._incarnation = state.incarnation
         self._network = state.network
+        self._leases = Leases(start.spec.tenant, state.claims)
         self._retained = state.retained
         self._lost = state.lost
         self._failure = state.failure
@@ -81,6 +83,17 @@ class VpcWorkflow:
     def leave(self, leave: Leave) -> None:
         """Forget a member; it is answered at once."""
         self._book.leave(leave, cluster_workflow_id(self._spec.tenant, leave.cluster))
+        self._book.letters += self._leases.drop(leave.cluster)
+
+    @workflow.signal(description="A cluster wants to work on a part of the network alone; answered when it may.")
+    def claim(self, claim: Claim) -> None:
+        """Lend a part of the network, to one cluster at a time."""
+        self._book.letters += self._leases.claim(claim)
+
+    @workflow.signal(description="A cluster no longer works on a part of the network.")
+    def give_back(self, claim: Claim) -> None:
+        """Lend the part to the next one."""
+        self._book.letters += self._leases.give_back(claim)
 
     @workflow.signal(description="Keep the network when the last member has left.")
     def retain(self, decision: Decision) -> None:
@@ -92,6 +105,7 @@ class VpcWorkflow:
     def release(self, release: Release) -> None:
         """Free a member's block on an operator's word."""
         known = self._book.release(release.cluster)
+        self._book.letters += self._leases.drop(release.cluster)
         self._note(f"release {release.cluster}" + ("" if known else " (no such member)"), release)
 
     @workflow.signal(description="Remove the network now. Refused, and forgotten, while there are members.")
@@ -189,7 +203,7 @@ class VpcWorkflow:
         self._network = seen.network
         self._failure = None
         self._book.avoid(seen.ranges)
-        self._book.grant(seen.network)
+        self._book.grant(seen.network, self._record().order)
         self._enter(VpcPhase.READY)
 
     def _fail(self, failure: Failure) -> None:
@@ -287,6 +301,7 @@ class VpcWorkflow:
             foreign=self._book.foreign,
             retained=self._retained,
             lost=self._lost,
+            claims=self._leases.claims,
             failure=self._failure,
             notes=tuple(self._notes),
         )

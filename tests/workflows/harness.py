@@ -82,9 +82,8 @@ class Harness:
         return worker
 
     def spec(self, name: str, vpc: str | None = "shared", **fields: Any) -> ClusterSpec:
-        return ClusterSpec(
-            tenant=self.tenant, name=name, provider=Provider.AWS, region="eu-central-1", vpc=vpc, **fields
-        )
+        where = {"provider": Provider.AWS, "region": "eu-central-1"} | fields
+        return ClusterSpec(tenant=self.tenant, name=name, vpc=vpc, **where)
 
     async def create(self, name: str, vpc: str | None = "shared", **fields: Any) -> WorkflowHandle[Any, ClusterView]:
         spec = self.spec(name, vpc, **fields)

@@ -128,4 +128,17 @@ async def lost(trellis: Harness, world: World) -> AsyncIterator[tuple[str, Handl
     yield "vpc-lost", trellis.vpc()
 
 
-SCENARIOS: tuple[Scenario, ...] = (lived, failed, held, interrupted, forgotten, lost)
+async def queued(trellis: Harness, world: World) -> AsyncIterator[tuple[str, Handle]]:
+    """Clusters that change a router one at a time."""
+    handles = [await trellis.create(f"c{i}", provider="gcp", region="europe-west3") for i in range(3)]
+    for handle in handles:
+        await trellis.ready(handle)
+    yield "cluster-queued", _run(trellis, handles[2])
+    for i in range(3):
+        await trellis.delete(f"c{i}")
+    await trellis.vpc().result()
+    yield "cluster-queued-deprovisioned", trellis.cluster("c1")
+    yield "vpc-queued", trellis.vpc()
+
+
+SCENARIOS: tuple[Scenario, ...] = (lived, failed, held, interrupted, forgotten, lost, queued)

@@ -346,3 +346,38 @@ async def test_joins_and_leaves_in_any_order_never_use_a_deleted_network_nor_kee
 async def test_cluster_ids_are_readable(trellis: Harness) -> None:
     view = await trellis.ready(await trellis.create("alpha"))
     assert view.workflow_id == cluster_workflow_id(trellis.tenant, "alpha") == f"cluster/{trellis.tenant}/alpha"
+
+
+GCP = {"provider": "gcp", "region": "europe-west3"}
+
+
+async def test_clusters_change_their_router_one_at_a_time(trellis: Harness, world: World) -> None:
+    world.pause = 0.05
+    handles = [await trellis.create(f"c{i}", **GCP) for i in range(12)]
+    await asyncio.gather(*(trellis.ready(handle) for handle in handles))
+    for i in range(12):
+        await trellis.delete(f"c{i}")
+    await trellis.vpc().result()
+    assert not world.routers
+    assert not world.shoots
+
+
+async def test_a_cluster_that_gives_up_while_it_works_on_the_router_hands_it_on(trellis: Harness, world: World) -> None:
+    world.gates["await_nat_gateway"] = asyncio.Event()
+    world.gates["await_shoot"] = asyncio.Event()
+    first = await trellis.create("first", **GCP)
+    await world.reached["await_nat_gateway"].wait()
+    second = await trellis.create("second", **GCP)
+    await first.signal(ClusterWorkflow.deprovision, Decision())
+    await trellis.gone("first")
+    world.gates["await_shoot"].set()
+    assert (await trellis.ready(second)).phase is ClusterPhase.READY
+
+
+async def test_a_shoot_that_fails_on_a_shared_router_hands_it_on(trellis: Harness, world: World) -> None:
+    world.gates["await_nat_gateway"] = asyncio.Event()
+    world.failures["await_shoot"] = [refused(Code.SHOOT_FAILED)]
+    await trellis.create("first", **GCP)
+    assert (await trellis.failed("first")).code is Code.SHOOT_FAILED
+    second = await trellis.create("second", **GCP)
+    assert (await trellis.ready(second)).phase is ClusterPhase.READY

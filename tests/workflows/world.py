@@ -17,10 +17,20 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from domain.errors import Code, Failure, TrellisError
-from domain.names import shoot_name
+from domain.names import shoot_name, technical_id
 from domain.networks import Network, NetworkRecord, NetworkSeen
-from domain.shoots import ClusterKey, FoundShoot, Reach, ShootKey, ShootOrder, ShootPlan, VerifyConnectivity
-from domain.specs import ClusterSpec
+from domain.routers import router_of
+from domain.shoots import (
+    ClusterKey,
+    FoundShoot,
+    NatGateway,
+    Reach,
+    ShootKey,
+    ShootOrder,
+    ShootPlan,
+    VerifyConnectivity,
+)
+from domain.specs import ClusterSpec, Provider
 
 
 @dataclass
@@ -33,6 +43,8 @@ class World:
     made: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
+    # Router -> the shoot whose change of it has not arrived yet.
+    routers: dict[str, str] = field(default_factory=dict)
     foreign: list[IPv4Network] = field(default_factory=list)
     # Step name -> failures that its next calls meet.
     failures: dict[str, list[Failure]] = field(default_factory=lambda: defaultdict(list))
@@ -65,8 +77,8 @@ class World:
     def activities(self) -> Sequence[object]:
         """The steps, under the names of the real ones."""
         return [
-            self.ensure_network, self.remove_network, self.plan_shoot, self.create_shoot, self.await_shoot,
-            self.find_shoot, self.delete_shoot, self.await_shoot_gone, self.verify_connectivity,
+            self.ensure_network, self.remove_network, self.await_nat_gateway, self.plan_shoot, self.create_shoot,
+            self.await_shoot, self.find_shoot, self.delete_shoot, self.await_shoot_gone, self.verify_connectivity,
         ]  # fmt: skip
 
     @activity.defn
@@ -85,7 +97,8 @@ class World:
         if network not in self.made:
             self.made.append(network)
         self.networks[key] = network
-        return NetworkSeen(network=Network(id=network), ranges=self._ranges(key))
+        parts = {f"router-{n}": f"{network}-{n}" for n in range(2)} if order.provider is Provider.GCP else {}
+        return NetworkSeen(network=Network(id=network, parts=parts), ranges=self._ranges(key))
 
     def _ranges(self, key: tuple[str, str]) -> tuple[IPv4Network, ...]:
         inside = [o.layout.nodes for o in self.shoots.values() if (o.spec.tenant, o.spec.vpc_name) == key]
@@ -100,6 +113,20 @@ class World:
             self.violations.append(f"{key} deleted under {users}")
         if self.networks.get(key) == f"net-{record.order.incarnation}":
             self.removed.append(self.networks.pop(key))
+
+    @activity.defn
+    async def await_nat_gateway(self, nat: NatGateway) -> None:
+        await self.enter("await_nat_gateway")
+        self._settle_router(nat.shoot)
+
+    def _settle_router(self, shoot: str) -> None:
+        self.routers = {router: other for router, other in self.routers.items() if other != shoot}
+
+    def _change_router(self, order: ShootOrder) -> None:
+        router = router_of(order.spec.provider, order.network, order.slot)
+        shoot = technical_id(order.plan.shoot.namespace, order.plan.shoot.name)
+        if router and self.routers.setdefault(router, shoot) != shoot:
+            self.violations.append(f"{shoot} and {self.routers[router]} change {router} at once")
 
     @activity.defn
     async def plan_shoot(self, spec: ClusterSpec) -> ShootPlan:
@@ -124,11 +151,14 @@ class World:
             same = (other.spec.tenant, other.spec.vpc_name) == key and other.spec.name != order.spec.name
             if same and other.layout.block.overlaps(order.layout.block):
                 self.violations.append(f"{order.spec.name} and {other.spec.name} share {order.layout.block}")
+        self._change_router(order)
         self.shoots[order.spec.tenant, order.spec.name] = order
 
     @activity.defn
     async def await_shoot(self, key: ClusterKey) -> None:
         await self.enter("await_shoot")
+        if order := self.shoots.get((key.tenant, key.cluster)):
+            self._settle_router(technical_id(order.plan.shoot.namespace, order.plan.shoot.name))
 
     @activity.defn
     async def find_shoot(self, key: ClusterKey) -> FoundShoot | None:
@@ -149,11 +179,15 @@ class World:
     @activity.defn
     async def delete_shoot(self, key: ClusterKey) -> None:
         await self.enter("delete_shoot")
+        if order := self.shoots.get((key.tenant, key.cluster)):
+            self._change_router(order)
 
     @activity.defn
     async def await_shoot_gone(self, key: ClusterKey) -> None:
         await self.enter("await_shoot_gone")
-        self.shoots.pop((key.tenant, key.cluster), None)
+        order = self.shoots.pop((key.tenant, key.cluster), None)
+        if order:
+            self._settle_router(technical_id(order.plan.shoot.namespace, order.plan.shoot.name))
 
     @activity.defn
     async def verify_connectivity(self, order: VerifyConnectivity) -> Reach:
