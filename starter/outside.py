@@ -12,6 +12,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from ipaddress import IPv4Network
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
@@ -230,6 +231,8 @@ class Azure:
 
     def things(self) -> Iterator[Thing]:
         """See `Outside.things`."""
+        from azure.mgmt.network.models import VirtualNetwork
+
         network = self._network
         for group in self._resources.resource_groups.list():
             yield Thing("resource group", str(group.name), group.as_dict())
@@ -242,9 +245,9 @@ class Azure:
         for each in self._resources.resources.list():
             detailed = known.get(str(each.id).lower(), each)
             yield Thing(str(each.type), str(each.name), detailed.as_dict())
-            for subnet in getattr(detailed.properties, "subnets", None) or ():
-                if subnet.name:  # the others only refer to it
-                    yield Thing("subnet", subnet.name, subnet.as_dict())
+            if isinstance(detailed, VirtualNetwork) and detailed.properties:
+                subnets = detailed.properties.subnets or []
+                yield from (Thing("subnet", str(subnet.name), subnet.as_dict()) for subnet in subnets)
 
 
 class Alicloud:
@@ -359,7 +362,7 @@ def _table(where: str, rows: list[tuple[Any, ...]]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("SUBNET", "RANGE", where):
         table.add_column(column, overflow="fold")
-    for row in sorted(rows, key=lambda row: str(row[1])):
+    for row in sorted(rows, key=lambda row: IPv4Network(row[1])):
         table.add_row(*map(str, row))
     return table
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import sqlite3
 import subprocess
 import sys
 import uuid
@@ -13,6 +15,8 @@ from typing import Any
 
 import boto3
 import pytest
+from kubernetes import client as kubernetes
+from kubernetes import config
 
 from sandbox.supervisor import Options, Sandbox, start
 
@@ -103,3 +107,43 @@ def ours(ec2: Any, tenant: str) -> list[dict[str, Any]]:
 def subnets(ec2: Any, vpc_id: str) -> list[dict[str, Any]]:
     """The subnets of a VPC, as the cloud lists them."""
     return list(ec2.describe_subnets(Filters=[{"Name": "vpc-id", "Values": [vpc_id]}])["Subnets"])
+
+
+def secret_data(sandbox: Sandbox) -> dict[str, dict[str, str]]:
+    """The data of the garden's Secrets, by their names."""
+    garden = sandbox.world.garden
+    api = kubernetes.CoreV1Api(config.new_client_from_config(garden.kubeconfig))
+    return {
+        each.metadata.name: {key: base64.b64decode(value).decode() for key, value in (each.data or {}).items()}
+        for each in api.list_namespaced_secret(garden.namespace).items
+    }
+
+
+def check_no_secrets(sandbox: Sandbox, *names: str) -> None:
+    """Look for what is secret in the named Secrets, in all logs and in all that Temporal keeps."""
+    known = secret_data(sandbox)
+    secrets = {name: [*_secret_values(known[name])] for name in names}
+    assert all(secrets.values()), "nothing to look for"
+    database = next(iter(sandbox.state_dir.glob("*temporal*.db")))
+    texts = {file: file.read_bytes() for file in (sandbox.state_dir / "logs").iterdir()}
+    texts[database] = "\n".join(sqlite3.connect(database).iterdump()).encode()
+    for file, text in texts.items():
+        folded = text.lower()
+        for name, values in secrets.items():
+            for value in values:
+                assert value not in text, f"{file} holds a credential of {name}"
+                assert value.hex().encode() not in folded, f"{file} holds a credential of {name}"
+
+
+# These tell who somebody is, and are part of every resource's id.
+_NO_SECRETS = {"subscriptionID", "tenantID", "clientID"}
+
+
+def _secret_values(data: dict[str, str]) -> Iterator[bytes]:
+    for key, value in data.items():
+        if key == "serviceaccount.json":
+            # Wherever the key is written, line breaks may have become something else.
+            lines = json.loads(value)["private_key"].splitlines()
+            yield from (line.encode() for line in lines if "PRIVATE KEY" not in line)
+        elif key not in _NO_SECRETS and len(value) >= 12:  # what is a word of everyday text proves nothing
+            yield value.encode()

@@ -86,26 +86,26 @@ class Server:
         return dict(answer.json())
 
     def azure(self, secret: dict[str, str] | None = None) -> Azure:
-        return Azure(self, secret or self.principal())
+        return Azure(self.url, self.certificate.authority, secret or self.principal())
 
 
 class Azure:
     """The SDK's clients, all with the same options."""
 
-    def __init__(self, server: Server, secret: dict[str, str]) -> None:
+    def __init__(self, url: str, authority: Path | str, secret: dict[str, str]) -> None:
         # The variable of azure-identity and that of requests are for whole processes; both have a parameter.
-        trusted = {"connection_verify": str(server.certificate.authority)}
+        trusted = {"connection_verify": str(authority)}
         self.credential = ClientSecretCredential(
             secret["tenantID"],
             secret["clientID"],
             secret["clientSecret"],
-            authority=server.url,
+            authority=url,
             disable_instance_discovery=True,
             **trusted,
         )
         options: dict[str, Any] = {
-            "base_url": server.url,
-            "credential_scopes": [f"{server.url}/.default"],
+            "base_url": url,
+            "credential_scopes": [f"{url}/.default"],
             "polling_interval": 0.02,
             "retry_total": 0,
             **trusted,
