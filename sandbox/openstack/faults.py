@@ -1,7 +1,7 @@
 """How Neutron names its operations and words its errors, for `sandbox.faults`.
 
 Operations are named as in Neutron's policy (docs.openstack.org/neutron/latest/configuration/policy.html):
-`create_network`, `get_routers`, `add_router_interface`, `update_networks_tags`.
+`create_network`, `get_routers`, `add_router_interface`, `update_network:tags`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Neutron:
         collection = match["collection"].replace("-", "_")
         action, verb = match["action"], _VERBS.get(call.method, call.method)
         if action == "tags":
-            return f"{verb}_{collection}_tags"
+            return f"{verb}_{_one(collection)}:tags"
         if action:
             return action
         every = call.method == "GET" and not match["id"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +18,7 @@ from activities.clouds.openstack._errors import attempting
 from domain.errors import Code, TrellisError
 from domain.networks import Network, NetworkOrder, NetworkRecord
 from domain.specs import Provider
-from sandbox.faults import Faults
+from sandbox.faults import Fault, FaultKind, Faults
 from tests.activities.cloud_contract import CloudContract, Rig
 from tests.sandbox.openstack_server import (  # noqa: F401 - fixtures
     MARKS,
@@ -181,6 +182,24 @@ def test_everything_that_a_shoot_leaves_is_named_and_left_alone(rig: OpenStackRi
     rig.network.remove_interface_from_router(router, subnet=subnet.id)
     rig.network.delete_subnet(subnet)
     assert rig.cloud.blockers(record) == ()
+    rig.cloud.remove(record)
+    assert rig.left() == ()
+
+
+def test_a_subnet_that_comes_in_at_the_last_moment_is_not_deleted_with_the_network(rig: OpenStackRig) -> None:
+    record = rig.make()
+    network = _network(record)
+    rig.faults.add(Fault(api="openstack", operation="delete_network", kind=FaultKind.SLOW, seconds=5))
+    with ThreadPoolExecutor(1) as pool:
+        removal = pool.submit(rig.cloud.remove, record)
+        while list(rig.network.routers(id=network.parts["router"])):
+            time.sleep(0.01)
+        subnet = rig.network.create_subnet(network_id=network.id, cidr="10.0.0.0/23", ip_version=4)
+    failure = getattr(removal.exception(), "failure", None)
+    assert failure is not None
+    assert failure.transient, "the next look tells"
+    _refused(lambda: rig.cloud.remove(record), Code.BLOCKED, subnet.id)
+    rig.network.delete_subnet(subnet)
     rig.cloud.remove(record)
     assert rig.left() == ()
 

@@ -11,9 +11,10 @@ So whose something is stands in its description, which every create call takes: 
 afterwards, and nothing depends on them. A create whose answer was lost is looked up by its description. Where two
 attempts made the same thing, the older one is kept.
 
-The credentials need the role `member` of their project, or another that is allowed these actions of Neutron's policy:
-`{create,get,update,delete}_network`, `{create,get,update,delete}_router`, `create_router:external_gateway_info`,
-`update_{networks,routers}_tags`, and, to see what is inside, `get_{subnet,port,floatingip}`.
+The credentials need the role `member` of their project, or another that is allowed these actions of Neutron's policy
+(docs.openstack.org/neutron/latest/configuration/policy.html): `{create,get,delete}_network`, `update_network:tags`,
+`{create,get,update,delete}_router`, `{create,update}_router:external_gateway_info:network_id`, `update_router:tags`,
+and, to see what is inside, `get_{subnet,port,floatingip}`.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from activities.clouds.openstack._inventory import take_inventory
 from activities.clouds.openstack._project import NETWORK, ROUTER, Project
 from domain.errors import Code, TrellisError
@@ -18,15 +20,18 @@ _REMOVE = "remove these, or have their owners do it; the deletion then goes on b
 
 def remove(project: Project, record: NetworkRecord) -> None:
     """See `Cloud.remove`."""
+    networks = _networks(project, record)
     _refuse_if_used(project, record)
     try:
         # A router first: its gateway goes with it, and an interface of it would keep the network.
         for router_id in _routers(project, record):
             with project.removing(f"delete router {router_id} of {record.order.vpc} in {project.region}"):
                 project.network.delete_router(router_id, ignore_missing=False)
-        for network_id in _networks(project, record):
+        for network in networks:
+            # Only as it was when it was looked into: with a network, Neutron deletes subnets that have no ports.
+            revision = network.revision_number
             with project.removing(_deletion(project, record)):
-                project.network.delete_network(network_id, ignore_missing=False)
+                project.network.delete_network(network.id, ignore_missing=False, if_revision=revision)
     except TrellisError as error:
         if error.failure.code is Code.BUSY and _IN_USE in error.failure.message:
             # Something came in meanwhile, or is of a kind that the inventory does not know.
@@ -38,19 +43,19 @@ def remove(project: Project, record: NetworkRecord) -> None:
 def staying_inside(project: Project, record: NetworkRecord) -> tuple[Blocker, ...]:
     """See `Cloud.blockers`."""
     routers = _routers(project, record)
-    networks: list[str | None] = [*_networks(project, record)]
+    networks: list[str | None] = [str(each.id) for each in _networks(project, record)]
     found = [take_inventory(project, network, routers) for network in networks or [None]]
     return tuple(dict.fromkeys(blocker for blockers in found for blocker in blockers))
 
 
-def _networks(project: Project, record: NetworkRecord) -> list[str]:
+def _networks(project: Project, record: NetworkRecord) -> list[Any]:
     """The network on record; without a record, what half-made attempts left."""
     if record.network is None:
-        return [str(each.id) for each in project.marked(NETWORK, record.order)]
+        return project.marked(NETWORK, record.order)
     found = project.listed("networks", id=record.network.id)
     for network in found:
         project.check_mark(record.order, network)
-    return [str(each.id) for each in found]
+    return found
 
 
 def _routers(project: Project, record: NetworkRecord) -> list[str]:
