@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -118,12 +117,12 @@ class _Shared:
 
 
 @pytest.fixture(scope="session")
-def openstack_server() -> Iterator[Server]:
+def openstack_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """The cloud. Installed by the first test where that is CI's task; elsewhere the tests that need it are skipped."""
     if not is_installed() and not os.environ.get("CI"):
         pytest.skip("Keystone and Neutron are not installed: python -m sandbox.openstack --install-only")
     if _Shared.server is None:
-        _Shared.server = Server(Path(tempfile.mkdtemp(prefix="openstack-")))
+        _Shared.server = Server(tmp_path_factory.mktemp("openstack"))
     _Shared.users += 1
     yield _Shared.server
     _Shared.users -= 1
