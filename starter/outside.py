@@ -281,7 +281,7 @@ class Alicloud:
         yield f'Client(…).describe_vswitches(DescribeVSwitchesRequest(vpc_id="{network}"))', _table("ZONE", rows)
 
     def things(self) -> Iterator[Thing]:
-        """See `Outside.things`; a route table is described with its routes, and a security group with its rules."""
+        """See `Outside.things`; a route table is described with its own routes, and a security group with its rules."""
         for vpc in self._listed("VPC", "DescribeVpcs", "Vpcs", "Vpc"):
             if not vpc["IsDefault"]:
                 yield Thing("VPC", vpc["VpcId"], vpc)
@@ -299,7 +299,9 @@ class Alicloud:
             yield from (Thing(kind, each[key], each) for each in found)
         for each in self._listed("VPC", "DescribeRouteTableList", "RouterTableList", "RouterTableListType", VpcId=vpc):
             table = each["RouteTableId"]
-            routes = self._call("VPC", "DescribeRouteEntryList", RouteTableId=table, MaxResults="100")["RouteEntrys"]
+            # Every table of a VPC also has the system's routes to all its vSwitches, whoever owns them.
+            query = {"RouteTableId": table, "RouteEntryType": "Custom", "MaxResults": "100"}
+            routes = self._call("VPC", "DescribeRouteEntryList", **query)["RouteEntrys"]
             yield Thing("route table", table, {**each, **routes})
         for each in self._listed("ECS", "DescribeSecurityGroups", "SecurityGroups", "SecurityGroup", VpcId=vpc):
             group = each["SecurityGroupId"]
