@@ -27,6 +27,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import yaml
 from temporalio.api.enums.v1 import TaskQueueType
@@ -44,6 +45,7 @@ from sandbox.world import (
     CloudAddress,
     FaultsAddress,
     GardenAddress,
+    OpenStackAddress,
     SandboxError,
     TemporalAddress,
     World,
@@ -152,7 +154,8 @@ class Sandbox:
         """
         pool = ThreadPoolExecutor(1)  # this thread may have an event loop of its own
         try:
-            pool.submit(asyncio.run, self._wait_ready(timeout or self._options.ready_seconds)).result()
+            allowed = self._options.ready_seconds + sum(cloud.start_seconds for cloud in self._clouds)
+            pool.submit(asyncio.run, self._wait_ready(timeout or allowed)).result()
         finally:
             pool.shutdown(wait=False)
 
@@ -191,7 +194,7 @@ class Sandbox:
     def _start_servers(self) -> None:
         clouds = self._clouds
         self._ports = ports = choose_ports(
-            self.state_dir, [*_PORTS, *(port for cloud in clouds for port in (cloud.name, f"{cloud.name}-itself"))]
+            self.state_dir, [*_PORTS, *(port for cloud in clouds for port in (cloud.name, _itself(cloud)))]
         )
         aws, garden, temporary = (self.state_dir / part for part in ("aws", "garden", "tmp"))
         shutil.rmtree(temporary, ignore_errors=True)
@@ -203,9 +206,11 @@ class Sandbox:
         for cloud in clouds:
             if cloud.https:
                 server_certificate(self._directory(cloud), cloud.name)
-            self._add(cloud.name, cloud.command(ports[f"{cloud.name}-itself"], self._directory(cloud)))
+            self._add(cloud.name, cloud.command(ports[_itself(cloud)], self._directory(cloud)))
         proxied = [
-            f"{cloud.name}={ports[cloud.name]}={self._url(f'{cloud.name}-itself', cloud.scheme)}" for cloud in clouds
+            f"{cloud.name}={ports[cloud.name]}={self._url(_itself(cloud), cloud.scheme)}"
+            for cloud in clouds
+            if cloud.proxied
         ]
         encrypted = [f"{cloud.name}={self._directory(cloud)}" for cloud in clouds if cloud.https]
         self._add(
@@ -279,14 +284,14 @@ class Sandbox:
                 for cloud in self._clouds
                 for name, value in cloud.environment(self._address(cloud), self._directory(cloud)).items()
             },
-            **{
-                cloud.name: CloudAddress(
-                    endpoint=self._address(cloud),
-                    certificate=str(cloud.authority(self._directory(cloud))) if cloud.https else None,
-                )
-                for cloud in self._clouds
-            },
+            **{cloud.name: self._cloud_address(cloud) for cloud in self._clouds},
         )
+
+    def _cloud_address(self, cloud: Vendor) -> Any:
+        if cloud.name == "openstack":
+            return OpenStackAddress(auth_url=self._address(cloud))
+        certificate = str(cloud.authority(self._directory(cloud))) if cloud.https else None
+        return CloudAddress(endpoint=self._address(cloud), certificate=certificate)
 
     def _save(self) -> None:
         with self._writing:
@@ -318,14 +323,19 @@ class Sandbox:
             case "aws":
                 return is_listening(self._ports["aws-itself"])
             case "faults":
-                proxied = ("aws", "garden", *(cloud.name for cloud in self._clouds))
+                proxied = ("aws", "garden", *(cloud.name for cloud in self._clouds if cloud.proxied))
                 return all(is_listening(self._ports[name]) for name in ("faults", *proxied))
             case name if name in VENDORS:
-                return is_listening(self._ports[f"{name}-itself"])
+                return self._cloud_answers(VENDORS[name])
             case "garden":
                 return is_listening(self._ports["garden-itself"]) and self._kubeconfig.exists()
             case _:
                 return await self._worker_polls(child.pid)
+
+    def _cloud_answers(self, cloud: Vendor) -> bool:
+        if cloud.ready_file is not None:
+            return (self._directory(cloud) / cloud.ready_file).exists()
+        return is_listening(self._ports[_itself(cloud)])
 
     async def _temporal_answers(self) -> bool:
         return await self._connect() is not None
@@ -404,7 +414,8 @@ def launch(state_dir: Path, options: Options | None = None) -> World:
             check=True,
         )
         os.close(writing)
-        problem = _read_report(report.fileno(), options.ready_seconds + _STOP_SECONDS)
+        slow = sum(VENDORS[name].start_seconds for name in options.clouds if name in VENDORS)
+        problem = _read_report(report.fileno(), options.ready_seconds + slow + _STOP_SECONDS)
     if problem is not None:
         raise SandboxError(problem)
     return World.load(state_dir)
@@ -490,6 +501,11 @@ def _garden_namespace(kubeconfig: Path) -> str:
     config = yaml.safe_load(kubeconfig.read_text())
     contexts = {entry["name"]: entry["context"] for entry in config["contexts"]}
     return str(contexts[config["current-context"]]["namespace"])
+
+
+def _itself(cloud: Vendor) -> str:
+    """The port of the server behind the proxy."""
+    return f"{cloud.name}-itself" if cloud.proxied else cloud.name
 
 
 def _module(name: str) -> list[str]:

@@ -26,12 +26,18 @@ class Vendor:
         environment: URL and state directory to the variables that lead SDK, adapter and command line to it.
         quotas: Limits that are raised, by the vendor's own names.
         https: Whether it is served with a certificate of its own, `DIR/<name>.ca.crt`.
+        proxied: Whether the proxy that makes faults stands in front of it.
+        ready_file: What is in its state directory as soon as it answers; None: it answers when its port does.
+        start_seconds: How long its first start may take on top.
     """
 
     name: str
     environment: Callable[[str, Path], dict[str, str]]
     quotas: dict[str, int] = field(default_factory=dict)
     https: bool = False
+    proxied: bool = True
+    ready_file: str | None = None
+    start_seconds: float = 0.0
 
     @property
     def scheme(self) -> str:
@@ -44,6 +50,8 @@ class Vendor:
 
     def command(self, port: int, state_dir: Path) -> list[str]:
         """What serves it; its settings are written first."""
+        if not self.quotas:
+            return [sys.executable, "-m", f"sandbox.{self.name}", "--port", str(port), "--state-dir", str(state_dir)]
         settings = state_dir / "settings.json"
         settings.write_text(json.dumps({"quotas": self.quotas}))
         options = {"--port": port, "--state-dir": state_dir, "--settings": settings}
@@ -51,6 +59,8 @@ class Vendor:
 
     def garden_arguments(self, url: str, state_dir: Path) -> list[str]:
         """What the Garden is started with to build there."""
+        if self.name == "openstack":
+            return ["--openstack-auth-url", url]
         arguments = [f"--{self.name}-endpoint", url]
         return [*arguments, f"--{self.name}-authority", str(self.authority(state_dir))] if self.https else arguments
 
@@ -71,6 +81,10 @@ def _azure(url: str, state_dir: Path) -> dict[str, str]:
     }
 
 
+def _openstack(url: str, state_dir: Path) -> dict[str, str]:
+    return {"OS_CLIENT_CONFIG_FILE": str(state_dir / "clouds.yaml"), "OS_CLOUD": "trellis"}
+
+
 def _alicloud(url: str, state_dir: Path) -> dict[str, str]:
     return {f"ALIBABA_CLOUD_ENDPOINT_{product}": url for product in ("VPC", "VPCPEER", "ECS", "STS")}
 
@@ -80,6 +94,8 @@ VENDORS = {
     for vendor in (
         Vendor("gcp", _gcp, {"NETWORKS": 500, "ROUTERS": 500, "STATIC_ADDRESSES": _MANY, "FIREWALLS": _MANY}),
         Vendor("azure", _azure, https=True),
+        # The real Keystone and Neutron, which are installed at the first start of all.
+        Vendor("openstack", _openstack, proxied=False, ready_file="clouds.yaml", start_seconds=600.0),
         Vendor(
             "alicloud",
             _alicloud,

@@ -72,6 +72,12 @@ class CloudAddress(_Closed):
     certificate: str | None = None
 
 
+class OpenStackAddress(_Closed):
+    """OpenStack: the URL of Keystone, whose catalog leads to Neutron."""
+
+    auth_url: str
+
+
 class FaultsAddress(_Closed):
     """Where faults are set: `{url}/faults`, see `sandbox.faults`."""
 
@@ -88,6 +94,7 @@ class World(_Closed):
     gcp: CloudAddress | None = None
     azure: CloudAddress | None = None
     alicloud: CloudAddress | None = None
+    openstack: OpenStackAddress | None = None
     faults: FaultsAddress
     processes: dict[str, int]
     # What leads SDKs and command lines to the clouds beside AWS.
