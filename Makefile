@@ -40,6 +40,7 @@ bench: $(READY)
 LOCK := uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --python-version 3.11 --custom-compile-command "make lock"
 lock:
 	$(LOCK) --extra sandbox pyproject.toml -o requirements.lock
+	$(LOCK) sandbox/openstack/requirements.in -o sandbox/openstack/requirements.lock
 	$(LOCK) --extra sandbox --extra dev -c requirements.lock pyproject.toml -o requirements-dev.lock
 
 clean:

@@ -108,6 +108,7 @@ class Sandbox:
         self._children: dict[str, Child] = {}
         self._writing = threading.Lock()
         self._ports: dict[str, int] = {}
+        self._clouds: list[Vendor] = []
         self._world: World | None = None
         self._proven: set[str] = set()
         self._stopped = threading.Event()
@@ -154,8 +155,7 @@ class Sandbox:
         """
         pool = ThreadPoolExecutor(1)  # this thread may have an event loop of its own
         try:
-            allowed = self._options.ready_seconds + sum(cloud.start_seconds for cloud in self._clouds)
-            pool.submit(asyncio.run, self._wait_ready(timeout or allowed)).result()
+            pool.submit(asyncio.run, self._wait_ready(timeout or self._options.ready_seconds)).result()
         finally:
             pool.shutdown(wait=False)
 
@@ -192,7 +192,7 @@ class Sandbox:
             raise
 
     def _start_servers(self) -> None:
-        clouds = self._clouds
+        clouds = self._clouds = self._available()
         self._ports = ports = choose_ports(
             self.state_dir, [*_PORTS, *(port for cloud in clouds for port in (cloud.name, _itself(cloud)))]
         )
@@ -231,12 +231,21 @@ class Sandbox:
                for part in cloud.garden_arguments(self._address(cloud), self._directory(cloud)))],
         )  # fmt: skip
 
-    @property
-    def _clouds(self) -> list[Vendor]:
+    def _available(self) -> list[Vendor]:
+        """The clouds that were asked for; one that cannot be installed here is said to be missing, and left out."""
         unknown = [name for name in self._options.clouds if name not in VENDORS]
         if unknown:
             raise SandboxError(f"the sandbox has no cloud {', '.join(unknown)}; it has {', '.join(VENDORS)}")
-        return [VENDORS[name] for name in VENDORS if name in self._options.clouds]
+        wanted = [VENDORS[name] for name in VENDORS if name in self._options.clouds]
+        if VENDORS["openstack"] in wanted:
+            from sandbox.openstack.environment import installed
+
+            try:
+                installed()
+            except SandboxError as error:
+                _log.warning("going on without OpenStack: %s", error)
+                wanted.remove(VENDORS["openstack"])
+        return wanted
 
     def _directory(self, cloud: Vendor) -> Path:
         return self.state_dir / cloud.name
