@@ -249,5 +249,12 @@ def test_what_the_landscape_does_not_have_is_refused_with_what_it_has(
     assert json.loads(capsys.readouterr().out) == [], "nothing was started"
 
 
-def test_no_credential_is_in_any_history_log_or_error(world: Sandbox) -> None:
-    check_no_secrets(world, *(case.provider.value for case in CASES))
+async def test_no_credential_is_in_any_history_log_or_error(world: Sandbox, shell: Shell, trellis: Trellis) -> None:
+    async def lives(case: Case) -> None:
+        tenant = f"{shell.tenant}-{case.provider.value}"
+        await _created(trellis, case, tenant, "alpha")
+        await _deleted(trellis, tenant, "alpha")
+        await trellis.vpc_handle("shared", tenant).result()
+
+    await asyncio.gather(*map(lives, CASES))
+    await asyncio.to_thread(check_no_secrets, world, *(case.provider.value for case in CASES))
