@@ -27,7 +27,7 @@ Object = dict[str, Any]
 _USER_AGENT = "trellis"
 _CALL_TIMEOUT = 60.0
 _CONNECT_TIMEOUT = 10.0
-_LOOKS, _LOOK_PAUSE = 4, 0.5
+_LOOK_PAUSES = (0.0, 0.2, 0.5, 1.0)
 _MERGE_PATCH = "application/merge-patch+json"
 _FIELD_ERRORS = ("Invalid value:", "Unsupported value:", "Required value", "Duplicate value:")
 _QUOTA_ERRORS = ("exceeded quota", "quota limits exceeded")
@@ -81,14 +81,12 @@ class Api:
         """Read an object or a list; 404 is `not-found`. All methods raise `TrellisError` as `_failure` maps it."""
         return await self._call("GET", path, query=query)
 
-    async def find(self, path: str) -> Object | None:
+    async def find(self, path: str, query: Mapping[str, str] | None = None) -> Object | None:
         """The object, or None once several looks have not found it: one alone may miss what was made a moment ago."""
-        for _ in range(_LOOKS - 1):
+        for pause in _LOOK_PAUSES:
+            await asyncio.sleep(pause)
             with suppress_not_found():
-                return await self.get(path)
-            await asyncio.sleep(_LOOK_PAUSE)
-        with suppress_not_found():
-            return await self.get(path)
+                return await self.get(path, query)
         return None
 
     async def read_all(self, path: str, query: Mapping[str, str] | None = None) -> tuple[list[Object], str]:

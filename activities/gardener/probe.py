@@ -87,7 +87,9 @@ class Probe:
         """Ask for the peer's name over the node network; empty if it is what came back, else what came instead."""
         query = {"request": "hostname", "protocol": "http", "tries": "3"}
         query |= {"host": peer._host, "port": str(peer._node_port)}
-        answer = await self._api.get(f"{self._path}/pods/{self.hostname}:{_PORT}/proxy/dial", query)
+        answer = await self._api.find(f"{self._path}/pods/{self.hostname}:{_PORT}/proxy/dial", query)
+        if answer is None:
+            return f"the pod {self._name}/{self.hostname} is not there to ask"
         dialed = _Dialed.model_validate(answer)
         wrong = sorted(set(dialed.responses) - {peer.hostname})
         if wrong:

@@ -476,3 +476,30 @@ def test_a_quota_is_named_with_where_to_raise_it(rig: AwsRig) -> None:
         rig.make()
     assert "L-F678F1CE" in caught.value.failure.hint
     assert REGION in caught.value.failure.hint
+
+
+@pytest.mark.parametrize("recorded", [True, False], ids=["on record", "half made"])
+def test_what_is_not_visible_at_first_is_removed_all_the_same(rig: AwsRig, recorded: bool) -> None:
+    """EC2 is eventually consistent: one look that finds nothing proves nothing, whichever call it is."""
+    struck = 0
+    while True:
+        made = rig.make()
+        rig.break_next(FaultKind.NOT_YET_VISIBLE, "De*", times=2, after=struck)
+        insist(lambda made=made: rig.cloud.remove(made if recorded else made.model_copy(update={"network": None})))  # type: ignore[misc]
+        pending = rig.faults.pending()
+        rig.faults.clear()
+        assert rig.left() == (), f"after a blind call number {struck + 1}"
+        if pending and pending[0].after:
+            break  # there are no more calls than that
+        struck += 1
+    assert struck > 10
+
+
+@pytest.mark.parametrize("operation", ["DescribeInternetGateways", "DescribeDhcpOptions", "DescribeSecurityGroups"])
+def test_what_is_on_record_is_not_made_anew_because_one_look_misses_it(rig: AwsRig, operation: str) -> None:
+    made = rig.make()
+    before = set(rig.left())
+    rig.break_next(FaultKind.NOT_YET_VISIBLE, operation, times=2)
+    assert insist(lambda: rig.cloud.ensure(made)).network == made.network
+    assert not rig.faults.pending()
+    assert set(rig.left()) == before

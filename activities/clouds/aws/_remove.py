@@ -43,7 +43,7 @@ def remove(account: Account, record: NetworkRecord, patience: Patience) -> None:
     for gateway in ours.gateways.values():
         _delete_gateway(account, gateway)
     for options_id in ours.options:
-        _delete_dhcp(account, record.order, options_id)
+        _delete_dhcp(account, record.order, options_id, ours)
     if left := _look(account, record).ids():
         # EC2 may say "not found" of what is only not visible yet; what is deleted may also be listed for a moment.
         what = f"delete the network {record.order.vpc} in {account.region}: {', '.join(sorted(left))} can still be seen"
@@ -134,14 +134,18 @@ def _delete_gateway(account: Account, gateway: Json) -> None:
         account.change.delete_internet_gateway(InternetGatewayId=gateway_id)
 
 
-def _delete_dhcp(account: Account, order: NetworkOrder, options_id: str) -> None:
+def _delete_dhcp(account: Account, order: NetworkOrder, options_id: str, ours: _Ours) -> None:
     what = f"delete DHCP options {options_id} of {order.vpc}"
     try:
         with account.removing(what):
             account.change.delete_dhcp_options(DhcpOptionsId=options_id)
     except TrellisError as error:
-        users = account.described(VPC, {"dhcp-options-id": [options_id]})
-        if error.failure.code is not Code.BUSY or not users:
+        if error.failure.code is not Code.BUSY:
+            raise
+        users = [
+            vpc for vpc in account.described(VPC, {"dhcp-options-id": [options_id]}) if vpc["VpcId"] not in ours.vpcs
+        ]
+        if not users:
             raise
         blockers = [Blocker(kind="vpc", id=vpc["VpcId"], name=tags_of(vpc).get("Name", "")) for vpc in users]
         raise _blocked(what, tuple(blockers)) from None
