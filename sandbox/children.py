@@ -32,7 +32,10 @@ _POLL = 0.02
 
 
 class Child:
-    """A process under supervision. `on_change` is called, from the watching thread, after every restart."""
+    """A process under supervision.
+
+    `prepare` is called before every life; `on_change`, from the watching thread, after every restart.
+    """
 
     def __init__(
         self,
@@ -42,6 +45,7 @@ class Child:
         environment: Mapping[str, str],
         state_dir: Path,
         on_change: Callable[[], None],
+        prepare: Callable[[], None] = lambda: None,
     ) -> None:
         self.name = name
         self.restarts = 0
@@ -51,6 +55,7 @@ class Child:
         self._directory = state_dir
         self._lock = lock_path(state_dir, name)
         self._on_change = on_change
+        self._prepare = prepare
         self._ending = threading.Event()
         self._process = self._launch()
         self._watcher = threading.Thread(target=self._watch, name=f"sandbox-{name}", daemon=True)
@@ -99,6 +104,7 @@ class Child:
         if lock is None:
             raise BlockingIOError(f"another {self.name} still runs; its lock is {self._lock}")
         with lock, self.log.open("ab") as log:
+            self._prepare()
             process = subprocess.Popen(
                 self._command,
                 env=self._environment,

@@ -23,7 +23,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -201,7 +201,7 @@ class Sandbox:
         for directory in (aws, garden, temporary, *map(self._directory, clouds)):
             directory.mkdir(exist_ok=True)
         server_certificate(garden, "garden")  # which the garden and the proxy in front of it share
-        self._add("temporal", self._temporal_command())
+        self._add("temporal", self._temporal_command(), prepare=self._forget_half_made_tables)
         self._add("aws", [*_module("sandbox.aws"), "--port", str(ports["aws-itself"]), "--state-dir", str(aws)])
         for cloud in clouds:
             if cloud.https:
@@ -268,7 +268,24 @@ class Sandbox:
             "--ui-disable-news-fetch", *config,
         ]  # fmt: skip
 
-    def _add(self, name: str, command: list[str], environment: Mapping[str, str] | None = None) -> None:
+    def _forget_half_made_tables(self) -> None:
+        """A server that dies while it makes its tables finds them half made for ever; it has held nothing yet."""
+        if not self._tables_made.exists():
+            for file in self.state_dir.glob("temporal.db*"):
+                file.unlink()
+
+    @property
+    def _tables_made(self) -> Path:
+        """Is there from the first time on that Temporal's server has answered."""
+        return self.state_dir / "temporal.ready"
+
+    def _add(
+        self,
+        name: str,
+        command: list[str],
+        environment: Mapping[str, str] | None = None,
+        prepare: Callable[[], None] = lambda: None,
+    ) -> None:
         self._children[name] = Child(
             name,
             command,
@@ -276,6 +293,7 @@ class Sandbox:
             environment={**(environment or secluded(os.environ)), "TMPDIR": str(self.state_dir / "tmp")},
             state_dir=self.state_dir,
             on_change=self._save,
+            prepare=prepare,
         )
 
     def _describe(self) -> World:
@@ -347,7 +365,10 @@ class Sandbox:
         return is_listening(self._ports[_itself(cloud)])
 
     async def _temporal_answers(self) -> bool:
-        return await self._connect() is not None
+        if await self._connect() is None:
+            return False
+        self._tables_made.touch()
+        return True
 
     async def _worker_polls(self, pid: int) -> bool:
         client = await self._connect()

@@ -118,7 +118,7 @@ class World(_Closed):
     def save(self, state_dir: Path) -> None:
         """Write `sandbox.json` in one step: a reader sees the old or the new, never half."""
         with tempfile.NamedTemporaryFile("w", dir=state_dir, prefix=_FILE, delete=False) as file:
-            file.write(self.model_dump_json(indent=2) + "\n")
+            file.write(self.model_dump_json(indent=2, exclude_none=True) + "\n")
         Path(file.name).replace(state_dir / _FILE)
 
     def environment(self) -> dict[str, str]:

@@ -54,9 +54,17 @@ def test_the_record_has_the_fields_that_others_rely_on(box: Sandbox) -> None:
         "aws": {"endpoint", "access_key_id", "secret_access_key"},
         "faults": {"url"},
         "processes": {"supervisor", *PARTS},
+        "variables": set(),
     }
     assert record["processes"]["supervisor"] == os.getpid()
     assert World.load(box.state_dir) == box.world
+
+
+def test_tables_that_a_server_left_half_made_are_made_anew(tmp_path: Path) -> None:
+    (tmp_path / "temporal.db").write_bytes(b"not a database")
+    box = supervisor.start(tmp_path, Options(shoot_seconds=0.5, workers=0))
+    assert box.restarts("temporal") == 0
+    box.stop()
 
 
 @pytest.mark.skipif(shutil.which("ss") is None, reason="needs ss of iproute2")
