@@ -17,8 +17,9 @@ import boto3
 import httpx
 import yaml
 from temporalio.api.enums.v1 import EventType
-from temporalio.client import Client, WorkflowContinuedAsNewError, WorkflowFailureError
+from temporalio.client import Client, WorkflowContinuedAsNewError, WorkflowFailureError, WorkflowHandle
 from temporalio.contrib.pydantic import pydantic_data_converter
+from temporalio.service import RPCError
 
 from domain.errors import Code, Failure
 from domain.names import shoot_name
@@ -189,10 +190,25 @@ class World:
         (await self._garden.put("/sandbox/settings", json={"shoot_seconds": 600})).raise_for_status()
         yield
 
-    async def await_shoot_begun(self, life: Life) -> None:
+    async def await_watched(self, life: Life) -> None:
+        """Wait until a step follows the cluster's shoot, as its heartbeat tells."""
+        handle = self.trellis.cluster_handle(life.cluster, life.tenant)
         async with asyncio.timeout(_SECONDS):
-            while not await self.has_shoot(life):  # noqa: ASYNC110 - the event is the server's
-                await asyncio.sleep(0.05)
+            while not await self._is_watched(handle):  # noqa: ASYNC110 - the event is the server's
+                await asyncio.sleep(0.1)
+
+    async def _is_watched(self, handle: WorkflowHandle[Any, Any]) -> bool:
+        try:
+            description = await handle.describe()
+        except RPCError:  # it has not started yet
+            return False
+        told = [
+            payload.data
+            for step in description.raw_description.pending_activities
+            if step.activity_type.name == "await_shoot"
+            for payload in step.heartbeat_details.payloads
+        ]
+        return any(b"looking" not in text for text in told)
 
     # --- what is left ----------------------------------------------------------------------------------------------
 

@@ -258,7 +258,7 @@ async def test_a_watch_that_breaks_and_meets_faults_is_resumed_or_says_why_not(
     life = lives.beside(matrix.residents[0])
     async with world.slow_shoots():
         living = asyncio.create_task(lived(world, life, _end(rows[0])))
-        await world.await_shoot_begun(life)
+        await world.await_watched(life)
         for row in rows:
             await world.set_fault(row, 1)
         sandbox.kill("garden")
