@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
+from pkgutil import resolve_name
 from typing import Protocol
 
 from activities.clouds import Cloud
-from activities.clouds.alicloud import AlicloudCloud
-from activities.clouds.aws import AwsCloud
-from activities.clouds.azure import AzureCloud
-from activities.clouds.gcp import GcpCloud
-from activities.clouds.openstack import OpenStackCloud
 from activities.gardener.client import Garden
 from domain.errors import Code, TrellisError
 from domain.specs import Provider
@@ -26,13 +23,13 @@ class Adapter(Protocol):
         ...
 
 
-# One line per provider.
-PROVIDERS: Mapping[Provider, Adapter] = {
-    Provider.AWS: AwsCloud,
-    Provider.ALICLOUD: AlicloudCloud,
-    Provider.AZURE: AzureCloud,
-    Provider.GCP: GcpCloud,
-    Provider.OPENSTACK: OpenStackCloud,
+# One line per provider. By name: an SDK takes seconds to load, and most processes need one of them at the most.
+PROVIDERS: Mapping[Provider, str] = {
+    Provider.AWS: "activities.clouds.aws:AwsCloud",
+    Provider.ALICLOUD: "activities.clouds.alicloud:AlicloudCloud",
+    Provider.AZURE: "activities.clouds.azure:AzureCloud",
+    Provider.GCP: "activities.clouds.gcp:GcpCloud",
+    Provider.OPENSTACK: "activities.clouds.openstack:OpenStackCloud",
 }
 
 
@@ -61,6 +58,11 @@ class Clouds:
         key = (provider, region, credentials)
         known_secret, cloud = self._made.get(key, (None, None))
         if cloud is None or known_secret != secret:
-            cloud = adapter(region, secret, installation=self._installation)
+            cloud = await asyncio.to_thread(_make, adapter, region, secret, self._installation)
             self._made[key] = (secret, cloud)
         return cloud
+
+
+def _make(name: str, region: str, secret: Mapping[str, str], installation: str) -> Cloud:
+    adapter: Adapter = resolve_name(name)
+    return adapter(region, secret, installation=installation)

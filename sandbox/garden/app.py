@@ -68,7 +68,7 @@ def garden_app(
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        furnish(store)
+        furnish(store, [cloud.type for cloud in clouds])
         known = [each["metadata"] for each in store.list(kinds.GARDEN, shoots.key)]
         insides.resume((meta["namespace"], meta["name"]) for meta in known)
         controller = ShootController(store, providers, settings, executor, hosts, insides, access.api_server)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from importlib import resources
 from pathlib import Path
 
@@ -52,8 +52,11 @@ _CREDENTIALS: dict[str, tuple[str, dict[str, str]]] = {
 }
 
 
-def furnish(store: Store) -> None:
-    """Creates what is missing of it; what is there stays as it is, except the CloudProfiles."""
+def furnish(store: Store, types: Collection[str] = ("aws", "gcp", "azure", "alicloud", "openstack")) -> None:
+    """Creates what is missing of it; what is there stays as it is, except the CloudProfiles.
+
+    CredentialsBindings only for the types of clouds that there are: nobody is let in anywhere else.
+    """
     for name in ("default", "garden", NAMESPACE):
         ensure_namespace(store, GARDEN, name)
     for profile in cloud_profiles():
@@ -63,6 +66,8 @@ def furnish(store: Store) -> None:
         elif current["spec"] != profile["spec"]:
             store.update(GARDEN, CLOUD_PROFILES.key, {**current, "spec": profile["spec"]})
     for key, obj in _objects():
+        if key == CREDENTIALS_BINDINGS.key and obj["provider"]["type"] not in types:
+            continue
         meta = obj["metadata"]
         if store.get(GARDEN, key, meta.get("namespace"), meta["name"]) is None:
             store.create(GARDEN, key, obj)
@@ -73,7 +78,7 @@ def open_gcp(store: Store, endpoint: str) -> None:
 
     A key that was exchanged before, or that somebody put there, stays. Waits for a server that is about to start.
     """
-    furnish(store)
+    furnish(store, ["gcp"])
     secret = store.get(GARDEN, "secrets", NAMESPACE, "gcp")
     if secret is not None and secret["data"] == _encoded(_CREDENTIALS["gcp"][1]):
         key = new_key(endpoint, _GCP_ACCOUNT["project_id"])
@@ -85,7 +90,7 @@ def open_alicloud(store: Store, endpoint: str) -> None:
 
     Waits for a server that is about to start.
     """
-    furnish(store)
+    furnish(store, ["alicloud"])
     secret = store.get(GARDEN, "secrets", NAMESPACE, "alicloud")
     _, key = _CREDENTIALS["alicloud"]
     if secret is not None and secret["data"] == _encoded(key):
@@ -97,7 +102,7 @@ def open_azure(store: Store, endpoint: str, authority: Path | None) -> None:
 
     Keys that were exchanged before, or that somebody put there, stay. Waits for a server that is about to start.
     """
-    furnish(store)
+    furnish(store, ["azure"])
     secret = store.get(GARDEN, "secrets", NAMESPACE, "azure")
     _, keys = _CREDENTIALS["azure"]
     if secret is not None and secret["data"] == _encoded(keys):
@@ -110,7 +115,7 @@ def open_openstack(store: Store, auth_url: str) -> None:
 
     The CloudProfile, where Gardener looks else, has the addresses of real ones.
     """
-    furnish(store)
+    furnish(store, ["openstack"])
     secret = store.get(GARDEN, "secrets", NAMESPACE, "openstack")
     _, user = _CREDENTIALS["openstack"]
     if secret is not None and _encoded(user).items() <= secret["data"].items():

@@ -40,7 +40,7 @@ def aws_endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def _port_from(file: Path, process: subprocess.Popen[bytes], log: Path) -> int:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while not (file.exists() and file.read_text().endswith("\n")):
         assert process.poll() is None, f"the cloud ended: {log.read_text()}"
         assert time.monotonic() < deadline, f"the cloud did not start: {log.read_text()}"

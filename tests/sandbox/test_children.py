@@ -16,7 +16,7 @@ import pytest
 from sandbox.children import Child, end_orphan, holder_of, lock_path, take_lock
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+def wait_for(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"

@@ -156,7 +156,7 @@ def test_the_command_line_starts_and_stops_one(tmp_path: Path) -> None:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run([trellis, "sandbox", *arguments, *place], capture_output=True, text=True, check=False)
 
-    started = run("start", "--detach", "--workers", "0")
+    started = run("start", "--detach", "--workers", "0", "--clouds", "")
     try:
         assert started.returncode == 0, started.stderr
         assert World.load(tmp_path).temporal.ui in started.stderr

@@ -55,7 +55,7 @@ async def worker(client: Client, steps: Steps) -> AsyncIterator[Worker]:
 
 
 async def start(
-    worker: Worker, step: str, *arguments: str, seconds: float = 30, never: tuple[str, ...] = ()
+    worker: Worker, step: str, *arguments: str, seconds: float = 90, never: tuple[str, ...] = ()
 ) -> WorkflowHandle[Look, str | Failure]:
     return await worker.client.start_workflow(
         Look.run,
@@ -65,7 +65,7 @@ async def start(
     )
 
 
-async def look(worker: Worker, step: str, *arguments: str, seconds: float = 30, never: tuple[str, ...] = ()) -> object:
+async def look(worker: Worker, step: str, *arguments: str, seconds: float = 90, never: tuple[str, ...] = ()) -> object:
     return await (await start(worker, step, *arguments, seconds=seconds, never=never)).result()
 
 

@@ -37,7 +37,7 @@ def running_garden(state: Path, aws_endpoint: str) -> Iterator[str]:
     command += ["--aws-endpoint", aws_endpoint, "--shoot-seconds", "0.1", "--retry-seconds", "0.2"]
     with (state / "log").open("w") as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
         try:
-            deadline = time.monotonic() + 60
+            deadline = time.monotonic() + 120
             while not (state / "garden.kubeconfig").exists():
                 assert process.poll() is None, (state / "log").read_text()
                 assert time.monotonic() < deadline, (state / "log").read_text()

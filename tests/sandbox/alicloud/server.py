@@ -142,7 +142,7 @@ class Sdk:
 
     def until(self, action: str, outer: str, inner: str | slice, status: str | None, **parameters: Any) -> Any:
         """Looks until the only one in the list has a status, or (None) until the list is empty."""
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 90
         while True:
             found = self.list(action, outer, inner, **parameters)
             if (status is None and not found) or (found and status == found[0].get("Status")):

@@ -24,7 +24,7 @@ NAMESPACE = "garden-trellis"
 SHOOTS = f"/apis/core.gardener.cloud/v1beta1/namespaces/{NAMESPACE}/shoots"
 MERGE = {"Content-Type": "application/merge-patch+json"}
 CONFIRM = {"metadata": {"annotations": {"confirmation.gardener.cloud/deletion": "true"}}}
-_PATIENCE = 60.0
+_PATIENCE = 120.0
 
 Object = dict[str, Any]
 

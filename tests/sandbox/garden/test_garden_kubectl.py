@@ -38,7 +38,7 @@ def test_kubectl_applies_shows_and_deletes_a_shoot(garden: Garden, cloud: Cloud,
 def test_the_garden_is_furnished(garden: Garden) -> None:
     bindings = garden.kubectl("get", "credentialsbindings", "-o", "name").stdout.split()
     names = {each.rsplit("/", 1)[1] for each in bindings}
-    assert names == {"aws", "aws-other", "azure", "gcp", "alicloud", "openstack"}
+    assert names == {"aws", "aws-other"}, "nobody is let in where there is no cloud"
     regions = {
         each["metadata"]["name"]: {region["name"] for region in each["spec"]["regions"]}
         for each in json.loads(garden.kubectl("get", "cloudprofiles", "-o", "json").stdout)["items"]
