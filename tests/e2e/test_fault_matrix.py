@@ -20,7 +20,11 @@ from sandbox.supervisor import Options, Sandbox, start
 from tests.e2e.conftest import Ran, Shell
 from tests.e2e.fault_lives import READY, Call, Life, Lived, Row, World, lived
 
-pytestmark = [pytest.mark.xdist_group("fault-matrix"), pytest.mark.filterwarnings("ignore::ResourceWarning")]
+pytestmark = [
+    pytest.mark.xdist_group("fault-matrix"),
+    pytest.mark.timeout(500),  # the first test waits for all lives
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
 
 MAKING, JOINING, REMOVING = "making", "joining", "removing"
 FINAL = {FaultKind.FORBIDDEN, FaultKind.QUOTA}
