@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from typing import Any
@@ -17,7 +16,7 @@ from sandbox.garden.start import furnish
 from sandbox.kube import Admission, Denied, Store
 from tests.sandbox.garden_openstack import Shoot, manifest
 
-NET, ROUTER = str(uuid.uuid4()), str(uuid.uuid4())
+NET, ROUTER = "0f7a52d4-3a4e-4c8a-9d61-7f6f4f3f2b1c", "5b1d9a86-91f0-4a53-8a0e-2f8c6a7e4d10"
 CONFIG = "infrastructureConfig"
 NETWORKS = f"{CONFIG}.networks"
 
