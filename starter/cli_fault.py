@@ -27,7 +27,7 @@ _KINDS = "throttle, forbidden, quota, error-before, error-after, lost-response, 
 @app.command()
 def add(
     kind: Annotated[str, Option(help=f"What goes wrong: {_KINDS}.")],
-    api: Annotated[str, Option(help="Whose calls: aws, garden.")] = "aws",
+    api: Annotated[str, Option(help="Whose calls: aws, gcp, azure, alicloud, garden.")] = "aws",
     operation: Annotated[str, Option(help="Which calls, such as CreateVpc or create:shoots; * and ? allowed.")] = "*",
     times: Annotated[int, Option(help="How many calls are struck.")] = 1,
     after: Annotated[int, Option(help="So many calls go through first.")] = 0,
