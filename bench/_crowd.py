@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime
 from ipaddress import IPv4Network
 from itertools import count
@@ -27,6 +28,8 @@ from workflows.vpc import VpcWorkflow
 
 __all__ = ["replay", "state_size"]
 
+# A VPC that takes a worker too long never gets there: each of its tasks is given up and begun again.
+_STUCK_SECONDS = 300
 _REPLAYS = 7
 _REPLAYS_SECONDS = 30  # enough of them by then, however slow they are
 # The most that a VPC remembers beside its members (domain/membership.py, workflows/vpc.py).
@@ -76,12 +79,13 @@ async def _histories(trellis: Harness, start: VpcInput) -> tuple[WorkflowHistory
     await come_or_go()
     first = trellis.client.get_workflow_handle(vpc.id, run_id=vpc.result_run_id)
     answered = False
-    async for event in first.fetch_history_events(wait_new_event=True):
-        # The visitor has no workflow of its own, so that nobody takes its answers: it is the VPC that is measured.
-        answered |= event.event_type == EventType.EVENT_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_FAILED
-        if answered and event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED:
-            answered = False
-            await come_or_go()
+    async with asyncio.timeout(_STUCK_SECONDS):
+        async for event in first.fetch_history_events(wait_new_event=True):
+            # The visitor has no workflow of its own, so that nobody takes its answers: it is the VPC that is measured.
+            answered |= event.event_type == EventType.EVENT_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_FAILED
+            if answered and event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED:
+                answered = False
+                await come_or_go()
     second = trellis.vpc(start.spec.name)
     await second.query(VpcWorkflow.describe)  # answered when its first task is done
     return await first.fetch_history(), await second.fetch_history()
