@@ -21,7 +21,7 @@ demo: $(READY)
 	$(BIN)/trellis demo --provider $(PROVIDER)
 
 test: $(READY)
-	$(BIN)/python -m pytest -n 4 --dist loadgroup --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder
 
 check: $(READY)
 	$(BIN)/ruff check .

@@ -46,7 +46,7 @@ class Shell:
     def __call__(self, *arguments: str, status: int | None = 0) -> Ran:
         """Run `trellis`; where a status is expected, any other fails the test with what was said."""
         done = self.begin(*arguments)
-        out, err = done.communicate(timeout=240)
+        out, err = done.communicate(timeout=400)
         if status is not None:
             assert done.returncode == status, f"{arguments}: exit {done.returncode}\n{out}\n{err}"
         return Ran(done.returncode, out, err)
