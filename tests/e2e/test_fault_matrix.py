@@ -21,7 +21,6 @@ from tests.e2e.conftest import Ran, Shell
 from tests.e2e.fault_lives import READY, Call, Life, Lived, Row, World, lived
 
 pytestmark = [
-    pytest.mark.xdist_group("fault-matrix"),
     pytest.mark.timeout(500),  # the first test waits for all lives
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
