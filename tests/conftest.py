@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-
 # Whole sandboxes with many clusters: one at a time, and beside them the ones that mostly wait.
 _CROWDS = {"test_crowd.py", "test_fault_matrix.py", "test_providers.py"}
 
