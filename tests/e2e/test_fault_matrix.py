@@ -21,6 +21,7 @@ from tests.e2e.conftest import Ran, Shell
 from tests.e2e.fault_lives import READY, Call, Life, Lived, Row, World, lived
 
 pytestmark = [
+    pytest.mark.matrix,
     pytest.mark.timeout(500),  # the first test waits for all lives
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]

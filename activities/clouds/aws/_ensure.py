@@ -183,7 +183,11 @@ class _Ensuring:
                     "detach that gateway, then retry",
                 )
             return str(gateway["InternetGatewayId"])
-        ours = [str(gateway["InternetGatewayId"]) for gateway in self._found(GATEWAY)]
+        found = self._found(GATEWAY)
+        ours = [str(gateway["InternetGatewayId"]) for gateway in found]
+        for gateway in found:  # the look by attachment may have been too early
+            if any(attachment["VpcId"] == vpc_id for attachment in gateway["Attachments"]):
+                return str(gateway["InternetGatewayId"])
 
         def create() -> str:
             tags = self._account.specify(self._order, GATEWAY)
