@@ -355,11 +355,11 @@ class AnySpace(RuleBasedStateMachine):
     @rule(target=held, cidr=CIDRS, owner=st.sampled_from("abc"))
     def allocate_exact(self, cidr: IPv4Network, owner: str) -> object:
         again = self.blocks.get(cidr) == owner and not any(cidr.overlaps(other) for other in self.foreign)
-        if again or _addresses(cidr) <= self.free:
+        outside = not any(cidr.subnet_of(root) for root in self.space.cidrs)  # so is what spans two neighbours
+        if again or (not outside and _addresses(cidr) <= self.free):
             assert self.space.allocate_exact(cidr, owner) == cidr
             self.blocks[cidr] = owner
             return multiple() if again else cidr
-        outside = not any(cidr.subnet_of(root) for root in self.space.cidrs)
         refused(Code.INVALID if outside else Code.BLOCK_TAKEN, self.space.allocate_exact, cidr, owner)
         return multiple()
 
