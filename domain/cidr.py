@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_network
 
 from netaddr import AddrFormatError, IPNetwork
@@ -33,6 +34,8 @@ def parse_network(value: object) -> IPv4Network | IPv6Network:
     return _parse_text(value.strip())
 
 
+# A crowded VPC is told of the same thousand ranges with every join, and again when its history is replayed.
+@lru_cache(maxsize=16_384)
 def _parse_text(text: str) -> IPv4Network | IPv6Network:
     shown = repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "…")
     address, slash, prefix = text.partition("/")

@@ -6,7 +6,8 @@ the network exists; it is answered when the network is ready. It goes only when 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from ipaddress import IPv4Network
 
@@ -143,7 +144,7 @@ class Membership:
         exactly this one.
         """
         held = [member for member in self._members.values() if member.granted]
-        foreign = tuple(sorted(r for r in ranges if not any(r.overlaps(member.block) for member in held)))
+        foreign = tuple(sorted(_outside(ranges, [member.block for member in held])))
         if foreign == self._foreign:
             return
         self._foreign = foreign
@@ -236,6 +237,17 @@ def _check_same_block(member: Member, join: Join) -> None:
             f"cluster {join.cluster} asks for block {join.block} but holds {member.block} in VPC {join.vpc.name}",
             "delete the cluster before asking for another block",
         )
+
+
+def _outside(ranges: Iterable[IPv4Network], blocks: Iterable[IPv4Network]) -> Iterator[IPv4Network]:
+    """The ranges that share no address with any of the blocks; these are disjoint."""
+    ordered = sorted((int(block.network_address), int(block.broadcast_address)) for block in blocks)
+    starts = [start for start, _ in ordered]
+    for cidr in ranges:
+        # Of disjoint blocks, only the last one that starts before the range's end can reach into it.
+        index = bisect_right(starts, int(cidr.broadcast_address)) - 1
+        if index < 0 or ordered[index][1] < int(cidr.network_address):
+            yield cidr
 
 
 def _listed(items: Iterable[object]) -> str:

@@ -9,7 +9,8 @@ So nothing may be awaited between the last look and the return, and the same hol
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
@@ -23,13 +24,17 @@ with workflow.unsafe.imports_passed_through():
     from domain.messages import Claim, Join, Leave, Letter, MemberView, SpaceView, VpcPhase, VpcView
     from domain.names import cluster_workflow_id
     from domain.networks import NetworkOrder, NetworkRecord
-    from domain.states import Decision, Note, Release, VpcInput, VpcState
+    from domain.states import Decision, Member, Note, Release, VpcInput, VpcState
     from workflows.failures import failure_of
     from workflows.policies import LONG, PATIENT, UNTIL_DONE, Step
 
 __all__ = ["VpcWorkflow"]
 
 _NOTES_MAX = 50
+# A worker that takes a VPC up again replays its history: long before the server would ask for it, a short one begins.
+_EVENTS_MAX = 1_000
+# The workflow's page in the UI is told anew with every join and leave; the query `explain` names everyone.
+_MEMBERS_TOLD = 20
 
 
 @workflow.defn(name="VpcWorkflow")
@@ -65,7 +70,7 @@ class VpcWorkflow:
             if self._finished():
                 self._phase = VpcPhase.GONE
                 return self.describe()
-            if workflow.info().is_continue_as_new_suggested() and not self._has_work():
+            if self._is_long() and not self._has_work():
                 workflow.continue_as_new(VpcInput(spec=self._spec, state=self._state()))
 
     # --- what others say -------------------------------------------------------------------------------------------
@@ -157,19 +162,18 @@ class VpcWorkflow:
     @workflow.query(description="Who holds this VPC, since when, and why it is or is not deletable.")
     def explain(self) -> list[str]:
         """Sentences for a person."""
+        return self._sentences(sorted(self._book.members, key=lambda member: member.block))
+
+    def _sentences(self, members: Sequence[Member]) -> list[str]:
         lines = [f"VPC {self._spec.name} is {self._phase}."]
-        lines += [
-            f"{m.cluster} holds {m.block} since {m.since:%Y-%m-%d %H:%M:%S} UTC ({m.workflow_id})."
-            for m in sorted(self._book.members, key=lambda member: member.block)
-        ]
+        lines += [f"{m.cluster} holds {m.block} since {_utc(m.since)} ({m.workflow_id})." for m in members]
+        if untold := len(self._book.members) - len(members):
+            lines.append(f"{untold} more members; the query `explain` names them all.")
         lines += [f"{cidr} is taken by a subnet that Trellis did not make." for cidr in self._book.foreign]
         lines.append(self._deletable())
         if self._failure:
             lines.append(f"{self._failure.code}: {self._failure}")
-        lines += [
-            f"{n.at:%Y-%m-%d %H:%M:%S} UTC {n.what} by {n.who or 'unknown'}: {n.why or 'no reason given'}."
-            for n in self._notes
-        ]
+        lines += [f"{_utc(n.at)} {n.what} by {n.who or 'unknown'}: {n.why or 'no reason given'}." for n in self._notes]
         return lines
 
     # --- what is done ----------------------------------------------------------------------------------------------
@@ -266,6 +270,10 @@ class VpcWorkflow:
     def _has_work(self) -> bool:
         return bool(self._book.letters) or self._book.unanswered or self._unused or self._finished()
 
+    def _is_long(self) -> bool:
+        info = workflow.info()
+        return info.is_continue_as_new_suggested() or info.get_current_history_length() >= _EVENTS_MAX
+
     def _finished(self) -> bool:
         return self._incarnation is None and not self._book.members and not self._book.letters
 
@@ -336,7 +344,12 @@ class VpcWorkflow:
 
     def _tell(self) -> None:
         """What the UI shows on the workflow's page."""
-        workflow.set_current_details("\n\n".join(self.explain()))
+        workflow.set_current_details("\n\n".join(self._sentences(self._book.members[:_MEMBERS_TOLD])))
+
+
+def _utc(moment: datetime) -> str:
+    # Not strftime: it imports a module each time, which the workflow sandbox makes dear.
+    return f"{moment.replace(tzinfo=None).isoformat(' ', 'seconds')} UTC"
 
 
 async def _deliver(letter: Letter) -> None:

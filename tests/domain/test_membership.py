@@ -145,5 +145,21 @@ def test_live_blocks_are_disjoint_aligned_and_inside_after_any_messages(steps: l
     assert book.free_ranges() == [IPv4Network("10.0.0.0/20")]
 
 
+@given(st.sets(st.integers(0, 15)), st.lists(st.tuples(st.integers(0, 2**15 - 1), st.integers(16, 32)), max_size=20))
+def test_a_range_is_foreign_exactly_if_it_touches_no_granted_block(
+    slots: set[int], ranges: list[tuple[int, int]]
+) -> None:
+    spec = _spec("10.0.0.0/18")
+    book = Membership(spec)
+    blocks = list(IPv4Network("10.0.0.0/18").subnets(new_prefix=22))
+    for slot in slots:
+        book.join(_join(f"c{slot}", 1, vpc=spec, block=str(blocks[slot])), f"c{slot}", _NOW)
+    book.grant(Network(id="n"))
+    base = int(IPv4Network("10.0.0.0/18").network_address)
+    seen = [IPv4Network((base + offset, prefix), strict=False) for offset, prefix in ranges]
+    book.avoid(seen)
+    assert book.foreign == tuple(sorted(r for r in seen if not any(r.overlaps(blocks[slot]) for slot in slots)))
+
+
 def _failure() -> Failure:
     return Failure(code=Code.QUOTA, message="no")
