@@ -21,7 +21,7 @@ demo: $(READY)
 	$(BIN)/trellis demo --provider $(PROVIDER)
 
 test: $(READY)
-	$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder -m "not matrix"
+	$(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder -m "not matrix"
 
 # Every fault on every call that Trellis makes: hundreds of clusters, several minutes on a quiet machine.
 matrix: $(READY)
